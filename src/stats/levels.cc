@@ -99,8 +99,8 @@ std::vector<std::size_t> likeliest_cuts(const PrefixSums& sums, std::size_t n) {
 
 /// Noise about the levels between `borders`.
 struct Noise {
-  double deviation = 0;
-  double correlation = 0;  ///< of neighbours
+  double deviation;
+  double correlation;  ///< of neighbours
 };
 
 Noise noise_of(std::span<const double> values, const PrefixSums& sums, const std::vector<std::size_t>& borders) {
@@ -113,15 +113,13 @@ Noise noise_of(std::span<const double> values, const PrefixSums& sums, const std
       distances.push_back(std::abs(values[at] - level));
     }
   }
-  Noise noise;
   // Each level and its place is fitted to the noise, too.
   const double fitted = 2 * static_cast<double>(borders.size() - 2);
   const double n = static_cast<double>(values.size());
-  noise.deviation = 1.4826 * median(distances) * std::sqrt(n / std::max(n - fitted, 1.0));
-  const double reach = 4 * noise.deviation;
+  const double deviation = 1.4826 * median(distances) * std::sqrt(n / (n - fitted));
+  const double reach = 4 * deviation;
   for (double& value : rest) value = std::clamp(value, -reach, reach);
-  noise.correlation = correlation_of_neighbours(rest);
-  return noise;
+  return {deviation, correlation_of_neighbours(rest)};
 }
 
 /// Variance of the mean of `count` values.
@@ -140,7 +138,7 @@ double apart(std::span<const double> values, const PrefixSums& sums, const Noise
   const double distance = std::min(medians, std::abs(sums.mean(first, at) - sums.mean(at, last)));
   const double error = std::sqrt(variance_of_mean(noise, at - first) + variance_of_mean(noise, last - at));
   const double needed = std::max(least, kErrorsApart * error);
-  return needed > 0 ? distance / needed : 0;
+  return distance > 0 ? distance / needed : 0;
 }
 
 }  // namespace

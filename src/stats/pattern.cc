@@ -58,13 +58,12 @@ class Stretches {
   std::vector<double> squares_{0.0};
 };
 
-struct Model {
-  double explains = 0;  ///< share of the variance
-  std::size_t changes = 0;
-  double slope = 0;  ///< per value
+struct Line {
+  double explains;  ///< share of the variance
+  double slope;     ///< per value
 };
 
-Model line(std::span<const double> values, double total) {
+Line line(std::span<const double> values, double total) {
   const double middle = (static_cast<double>(values.size()) - 1) / 2;
   const double centre = mean(values);
   double products = 0;
@@ -74,12 +73,17 @@ Model line(std::span<const double> values, double total) {
     products += x * (values[i] - centre);
     squares += x * x;
   }
-  return {products * products / squares / total, 0, products / squares};
+  return {products * products / squares / total, products / squares};
 }
+
+struct Steps {
+  double explains;
+  std::size_t changes;
+};
 
 /// Cuts the series where that explains most, again and again, as long as a cut
 /// explains an eighth of the variance by itself.
-Model steps(const Stretches& stretches) {
+Steps steps(const Stretches& stretches) {
   constexpr double kWorthACut = 0.125;
   constexpr std::size_t kMostCuts = 3;  // more would follow a slope just as well
   const std::size_t shortest = std::max<std::size_t>(3, stretches.size() / 20);
@@ -102,7 +106,7 @@ Model steps(const Stretches& stretches) {
     left -= best_gain;
     borders.insert(std::upper_bound(borders.begin(), borders.end(), best), best);
   }
-  return {1 - left / total, borders.size() - 2, 0};
+  return {1 - left / total, borders.size() - 2};
 }
 
 struct Groups {
@@ -170,8 +174,8 @@ PatternFound find_pattern(std::span<const double> values) {
   const double total = stretches.all();
   if (!(total > 0)) return found;
 
-  const Model drift = line(tamed, total);
-  const Model stepped = steps(stretches);
+  const Line drift = line(tamed, total);
+  const Steps stepped = steps(stretches);
   const Groups groups = two_groups(tamed, total);
   const bool two = groups.explains >= kTwoGroups && groups.smaller >= kSmallerGroup;
   const std::size_t period = period_of(tamed, total);

@@ -78,7 +78,7 @@ std::vector<double> permutation_shares(const std::vector<Tie>& ties, std::size_t
 
 std::size_t largest_sum(const std::vector<Tie>& ties, std::size_t drawn) {
   std::size_t sum = 0;
-  for (auto tie = ties.rbegin(); tie != ties.rend() && drawn > 0; ++tie) {
+  for (auto tie = ties.rbegin(); tie != ties.rend(); ++tie) {
     const std::size_t take = std::min(drawn, tie->count);
     sum += take * tie->doubled_rank;
     drawn -= take;
@@ -96,7 +96,7 @@ double normal_p(const std::vector<Tie>& ties, double n1, double n2, double u) {
   const double variance = n1 * n2 / 12 * (n + 1 - tied / (n * (n - 1)));
   if (variance <= 0) return 1;
   const double z = (u + 0.5 - n1 * n2 / 2) / std::sqrt(variance);
-  return std::min(1.0, std::erfc(-z / std::numbers::sqrt2) / 2);
+  return std::erfc(-z / std::numbers::sqrt2) / 2;
 }
 
 }  // namespace
@@ -130,7 +130,6 @@ const std::vector<double>& RankSum::cumulative(std::size_t n1, std::size_t n2) {
 double RankSum::p_second_lower(std::span<const double> first, std::span<const double> second) {
   const std::size_t n1 = first.size();
   const std::size_t n2 = second.size();
-  if (n1 == 0 || n2 == 0) return 1;
   const std::vector<Tie> ties = tied_ranks(first, second);
   std::size_t doubled = 0;
   for (const Tie& tie : ties) doubled += tie.second * tie.doubled_rank;

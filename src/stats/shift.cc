@@ -34,7 +34,6 @@ double inverse(Cdf cdf, double p, double low, double high) {
 /// Standard deviation of a standard normal variable whose outer `share` on each
 /// side is pulled in to the quantiles there.
 double winsorised_normal(double share) {
-  if (share <= 0) return 1;
   const double z = normal_quantile(1 - share);
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
   return std::sqrt(1 - 2 * share - 2 * z * density + 2 * share * z * z);

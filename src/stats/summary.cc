@@ -57,13 +57,13 @@ std::uint64_t exact_low_rank(std::uint64_t n, double confidence) {
   return low;
 }
 
-/// Outliers and lopsided values hide that neighbours are alike; their ranks do not.
-std::vector<double> ranks_of(std::span<const double> values) {
+/// Outliers and lopsided values hide that neighbours are alike; their ranks do not. Doubled, so that they are integers.
+std::vector<double> doubled_ranks(std::span<const double> values) {
   std::vector<double> sorted = sorted_copy(values);
   std::vector<double> ranks;
   for (const double value : values) {
     const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), value);
-    ranks.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin())) / 2);
+    ranks.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin())));
   }
   return ranks;
 }
@@ -84,8 +84,7 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64
     low = exact_low_rank(n, confidence);
   } else {
     const double count = static_cast<double>(n);
-    const double rank = std::floor(count / 2 - normal_quantile((1 + confidence) / 2) * std::sqrt(count) / 2);
-    low = rank < 1 ? 0 : static_cast<std::uint64_t>(rank);
+    low = static_cast<std::uint64_t>(count / 2 - normal_quantile((1 + confidence) / 2) * std::sqrt(count) / 2);
   }
   if (low == 0) return std::nullopt;
   return std::pair(low - 1, n - low);
@@ -134,7 +133,9 @@ Summary summarize_weighted(std::span<const double> values, std::span<const doubl
   result.mean = sum / total;
   result.min = sorted.front().first;
   result.max = sorted.back().first;
-  if (const auto ranks = rank_interval(count)) result.median_ci = Interval{at_rank(ranks->first), at_rank(ranks->second)};
+  if (const auto ranks = rank_interval(count)) {
+    result.median_ci = Interval{at_rank(ranks->first), at_rank(ranks->second)};
+  }
   return result;
 }
 
@@ -143,13 +144,12 @@ Summary summarize_series(std::span<const double> values, std::span<const double>
   if (!summary.median_ci) return summary;
   const double count = static_cast<double>(values.size());
   // Ranks of normal values are a little less alike than the values.
-  const double alike = 2 * std::sin(std::numbers::pi / 6 * correlation_of_neighbours(ranks_of(values)));
+  const double alike = 2 * std::sin(std::numbers::pi / 6 * correlation_of_neighbours(doubled_ranks(values)));
   const double effective = effective_count(count, alike);
   // The spread is estimated, too, from as many values as are independent.
   const int freedom = std::max(static_cast<int>(effective) - 1, 2);
   const double quantile = student_t_quantile(0.975, freedom) / normal_quantile(0.975);
   const double wider = quantile * std::sqrt(count / effective);
-  if (wider <= 1) return summary;
   const double low = summary.median - wider * (summary.median - summary.median_ci->low);
   // What is never negative has no median below zero.
   summary.median_ci->low = summary.min >= 0 ? std::max(low, 0.0) : low;

@@ -68,10 +68,7 @@ double plain_percentile(const Ticks& sorted, std::size_t per_thousand, double st
 /// Of values of every kind: 0, few and many, below 256, where each has a bucket, and above.
 std::vector<Ticks> lists() {
   std::mt19937_64 random(3);
-  std::vector<Ticks> all{{0},
-                         {0, 1},
-                         {0, 0, 1, 1, 2, 2, 3, 3},
-                         {5, 5, 5, 9, 9, 9, 9, 200},
+  std::vector<Ticks> all{{0}, {0, 1}, {0, 0, 1, 1, 2, 2, 3, 3}, {5, 5, 5, 9, 9, 9, 9, 200},
                          {255, 256, 257, 258, 259, 511, 512, 520},
                          {~std::uint64_t{0}, ~std::uint64_t{0} - 1, std::uint64_t{1} << 60, 7, 7, 8, 0}};
   for (const std::uint64_t low : {0u, 90u, 250u, 1'000u, 70'000u}) {
@@ -114,15 +111,18 @@ TEST(HistogramPlain, PercentilesAndTheMedianInterval) {
   }
 }
 
-TEST(HistogramPlain, BucketsHoldAllValuesWithinTheExtremes) {
-  const auto histogram = recorded({3, 7, 7, 300, 301, 1'000, 1'003, 1'003, 70'000});
+std::vector<Ticks> buckets_of(const Ticks& values) {
   std::vector<Ticks> found;
-  for (const Histogram::Counted& each : histogram->buckets()) found.push_back({each.low, each.high, each.count});
-  EXPECT_EQ(found, (std::vector<Ticks>{{3, 3, 1}, {7, 7, 2}, {300, 301, 2}, {1'000, 1'003, 3}, {69'632, 70'000, 1}}));
-  found.clear();
-  for (const Histogram::Counted& each : recorded({69'900, 69'901})->buckets())
-    found.push_back({each.low, each.high, each.count});
-  EXPECT_EQ(found, (std::vector<Ticks>{{69'900, 69'901, 2}}));
+  for (const Histogram::Counted& each : recorded(values)->buckets()) found.push_back({each.low, each.high, each.count});
+  return found;
+}
+
+TEST(HistogramPlain, BucketsHoldAllValuesWithinTheExtremes) {
+  using Buckets = std::vector<Ticks>;  // first value, last value, how many
+  EXPECT_EQ(buckets_of({3, 7, 7, 300, 301, 1'000, 1'003, 1'003, 70'000}),
+            (Buckets{{3, 3, 1}, {7, 7, 2}, {300, 301, 2}, {1'000, 1'003, 3}, {69'632, 70'000, 1}}));
+  EXPECT_EQ(buckets_of({69'900, 69'901}), (Buckets{{69'900, 69'901, 2}}));
+  EXPECT_EQ(buckets_of({}), Buckets{});
 }
 
 TEST(HistogramPlain, ZerosCountAsOthers) {

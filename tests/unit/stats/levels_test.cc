@@ -104,6 +104,8 @@ TEST(SummarizeSeries, WhatIsNeverNegativeHasNoIntervalBelowZero) {
   const std::vector<double> values = {0.1, 0.1, 0.2, 0.2, 0.9, 0.9, 1.8, 1.8};
   const Interval interval = summarize_series(values, {}).median_ci.value();
   EXPECT_EQ(interval.low, 0);
+  const std::vector<double> with_zero = {0, 0.1, 0.2, 0.2, 0.9, 0.9, 1.8, 1.8};
+  EXPECT_EQ(summarize_series(with_zero, {}).median_ci->low, 0);
   EXPECT_LE(summarize_series(values, std::vector<double>(8, 0.01)).median_ci->low, summarize(values).median);
   EXPECT_FALSE(summarize_series(std::vector<double>{1, 2, 3}, {}).median_ci);
 }

@@ -131,5 +131,107 @@ TEST(RankSum, RejectsNoMoreOftenThanItSays) {
   EXPECT_LE(coarse_hits, kRounds * 0.05 + 4 * std::sqrt(kRounds * 0.05));
 }
 
+/// Share of all ways to choose the second sample of the pooled values in which its ranks are as low as these, by trying
+/// each of them.
+double by_all_choices(const Values& first, const Values& second) {
+  Values pooled = first;
+  pooled.insert(pooled.end(), second.begin(), second.end());
+  const auto doubled_rank = [&](double value) {
+    int rank = 1;
+    for (const double other : pooled) rank += (other < value) + (other <= value);
+    return rank;
+  };
+  int found = 0;
+  for (const double value : second) found += doubled_rank(value);
+  int ways = 0;
+  int as_low = 0;
+  for (unsigned chosen = 0; chosen < 1u << pooled.size(); ++chosen) {
+    int sum = 0;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < pooled.size(); ++i) {
+      if ((chosen >> i & 1) != 0) sum += doubled_rank(pooled[i]), ++count;
+    }
+    ways += count == second.size();
+    as_low += count == second.size() && sum <= found;
+  }
+  return static_cast<double>(as_low) / ways;
+}
+
+TEST(RankSum, OfAllChoicesOfFewValues) {
+  std::mt19937_64 random(1);
+  RankSum test;
+  for (std::size_t n1 = 1; n1 <= 5; ++n1) {
+    for (std::size_t n2 = 1; n2 <= 5; ++n2) {
+      for (const unsigned different : {2u, 4u, 1000u}) {
+        Values first(n1), second(n2);
+        for (double& value : first) value = static_cast<double>(random() % different);
+        for (double& value : second) value = static_cast<double>(random() % different);
+        EXPECT_NEAR(test.p_second_lower(first, second), by_all_choices(first, second), 1e-12)
+            << testing::PrintToString(first) << " and " << testing::PrintToString(second);
+      }
+    }
+  }
+}
+
+// However sums and quotients round.
+TEST(RankSum, NoShareIsAboveOne) {
+  RankSum test;
+  for (std::size_t n1 = 2; n1 <= 20; ++n1) {
+    for (std::size_t n2 = 2; n2 <= 12; ++n2) {
+      auto [first, second] = with_u(n1, n2, n1 * n2);
+      EXPECT_LE(test.p_second_lower(first, second), 1) << n1 << ", " << n2;
+      first[0] = first[1];
+      EXPECT_LE(test.p_second_lower(first, second), 1) << n1 << ", " << n2;
+      EXPECT_GT(test.p_second_lower(first, second), 1 - 1e-4) << n1 << ", " << n2;
+    }
+  }
+  EXPECT_EQ(test.p_second_lower({}, {}), 1);
+  EXPECT_EQ(test.p_second_lower({}, Values{2, 2}), 1);
+  EXPECT_EQ(test.p_second_lower(Values{2, 2}, {}), 1);
+}
+
+/// The normal approximation: mean and variance of U given the ties, and half a step for continuity.
+double approximated(const Values& first, const Values& second) {
+  const double n1 = static_cast<double>(first.size());
+  const double n2 = static_cast<double>(second.size());
+  double u = 0;
+  for (const double a : first) {
+    for (const double b : second) u += a < b ? 1 : a == b ? 0.5 : 0;
+  }
+  Values pooled = first;
+  pooled.insert(pooled.end(), second.begin(), second.end());
+  double ties = 0;  // each of t equal values adds t^2 - 1: t of them t^3 - t
+  for (const double value : pooled) ties += std::pow(std::count(pooled.begin(), pooled.end(), value), 2) - 1;
+  const double n = n1 + n2;
+  const double variance = n1 * n2 / 12 * (n + 1 - ties / n / (n - 1));
+  return std::erfc((n1 * n2 / 2 - u - 0.5) / std::sqrt(2 * variance)) / 2;
+}
+
+// Up to 2500 pairs without ties the lowest ranks of all have the chance 1 / C(n1 + n2, n2); beyond, the approximation.
+TEST(RankSum, ExactUpTo2500Pairs) {
+  RankSum test;
+  const auto [first, second] = with_u(50, 50, 0);
+  EXPECT_DOUBLE_EQ(test.p_second_lower(first, second), smallest_rank_p(50, 50));
+  const auto [more, others] = with_u(41, 61, 0);  // 2501
+  EXPECT_NEAR(test.p_second_lower(more, others) / approximated(more, others), 1, 1e-9);
+  EXPECT_NEAR(test.p_second_lower(others, more) / approximated(others, more), 1, 1e-9);
+}
+
+// With ties the exact distribution takes as many steps as there are values, times those of the smaller sample, times
+// its largest sum of doubled ranks: 13 and 13 take 175,760, 14 and 14 take 235,984.
+TEST(RankSum, ExactWithTiesUpTo200000Steps) {
+  RankSum test;
+  const auto lowest = [&](std::size_t n1, std::size_t n2) {
+    auto [first, second] = with_u(n1, n2, 0);
+    first[n1 - 1] = first[n1 - 2];
+    return std::pair(test.p_second_lower(first, second), approximated(first, second));
+  };
+  EXPECT_DOUBLE_EQ(lowest(13, 13).first, smallest_rank_p(13, 13));
+  EXPECT_DOUBLE_EQ(lowest(20, 9).first, smallest_rank_p(20, 9));
+  EXPECT_DOUBLE_EQ(lowest(9, 20).first, smallest_rank_p(20, 9));
+  EXPECT_NEAR(lowest(14, 14).first / lowest(14, 14).second, 1, 1e-9);
+  EXPECT_NEAR(lowest(30, 9).first / lowest(30, 9).second, 1, 1e-9);
+}
+
 }  // namespace
 }  // namespace gdrperf::stats

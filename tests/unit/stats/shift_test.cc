@@ -1,12 +1,15 @@
 #include "gdrperf/stats/shift.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "gdrperf/stats/multiple_testing.h"
+#include "gdrperf/stats/normal.h"
 
 namespace gdrperf::stats {
 namespace {
@@ -19,6 +22,8 @@ TEST(HodgesLehmann, MedianOfPairwiseDifferences) {
   // To {2, 9, 5} also 4, 1, -1: the middle of -4 -2 -1 1 1 3 4 5 8.
   EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{1, 4, 6}, Values{2, 9, 5}), 1);
   EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{1}, Values{-2}), -3);
+  EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{0}, Values{1, 20, 5}), 5);
+  EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{0}, Values{1, 20, 5, 7}), 6);
   EXPECT_TRUE(std::isnan(hodges_lehmann_shift({}, Values{1})));
   EXPECT_TRUE(std::isnan(hodges_lehmann_shift(Values{1}, {})));
 }
@@ -49,6 +54,7 @@ TEST(RobustSpread, IsTheStandardDeviationOfNormalValues) {
 
 TEST(RobustSpread, WithoutOutliersToReplaceItIsThePlainOne) {
   EXPECT_DOUBLE_EQ(robust_spread(Values{2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7));
+  EXPECT_DOUBLE_EQ(robust_spread(Values{3e15, 3e15 + 3, 3e15 + 9}), std::sqrt(21)) << "however far from zero";
   EXPECT_EQ(robust_spread(Values{3, 3, 3}), 0);
   EXPECT_TRUE(std::isnan(robust_spread(Values{3})));
   EXPECT_EQ(spread_freedom(9), 8);
@@ -103,6 +109,61 @@ TEST(JudgingScatter, IsNeverBelowAStepAndUndecidedWithoutControls) {
   EXPECT_FALSE(judging_scatter(std::vector<double>{5, 5, 5}, 0));
   EXPECT_DOUBLE_EQ(judging_scatter(std::vector<double>{5, 5, 5}, 0.25).value(), 0.25);
   EXPECT_GT(judging_scatter(std::vector<double>{4, 5, 6}, 0.25).value(), 0.9);
+  EXPECT_DOUBLE_EQ(judging_scatter(std::vector<double>{4, 6}, 0.25).value(), std::numbers::sqrt2);
+}
+
+/// P(T <= t) of Student's distribution by Simpson's rule over its density.
+double student_by_integration(double t, int freedom) {
+  const double v = freedom;
+  const auto density = [&](double x) {
+    return std::exp(std::lgamma((v + 1) / 2) - std::lgamma(v / 2)) / std::sqrt(v * std::numbers::pi) *
+           std::pow(1 + x * x / v, -(v + 1) / 2);
+  };
+  constexpr int kParts = 2000;
+  double sum = density(0) + density(t);
+  for (int i = 1; i < kParts; ++i) sum += (i % 2 == 1 ? 4 : 2) * density(t * i / kParts);
+  return 0.5 + sum * t / kParts / 3;
+}
+
+TEST(StudentT, QuantilesUndoTheIntegralOfTheDensity) {
+  for (const int freedom : {1, 2, 3, 4, 5, 6, 7, 8, 29, 30, 299, 300}) {
+    for (const double p : {0.5001, 0.6, 0.9, 0.975, 0.999}) {
+      const double t = student_t_quantile(p, freedom);
+      EXPECT_NEAR(student_by_integration(t, freedom), p, p == 0.999 && freedom == 1 ? 1e-4 : 1e-9) << freedom;
+    }
+  }
+  EXPECT_NEAR(student_t_quantile(0.999, 1), std::tan(0.499 * std::numbers::pi), 1e-6);
+  EXPECT_NEAR(student_t_quantile(1 - 1e-9, 1), 1 / std::tan(1e-9 * std::numbers::pi), 100);
+  EXPECT_LT(student_t_quantile(0.975, 300), student_t_quantile(0.975, 299));
+  EXPECT_EQ(student_t_quantile(0.975, 301), student_t_quantile(0.975, 300)) << "more are as 300";
+}
+
+/// Standard deviation of normal values whose outer `share` on each side is pulled in, by the midpoint rule over the
+/// quantiles.
+double winsorised_by_sum(double share) {
+  constexpr int kParts = 2'000;
+  double sum = 0;
+  for (int i = 0; i < kParts; ++i) {
+    sum += std::pow(normal_quantile(std::clamp((i + 0.5) / kParts, share, 1 - share)), 2);
+  }
+  return std::sqrt(sum / kParts);
+}
+
+TEST(RobustSpread, PullsInATenthAndMakesUpForIt) {
+  // Sorted: 0 1 2 3 4 5 6 7 8 100, of which 0 becomes 1 and 100 becomes 8; mean 4.5, squares 66.5.
+  const Values ten{3, 100, 1, 7, 4, 8, 0, 2, 5, 6};
+  EXPECT_NEAR(robust_spread(ten), std::sqrt(66.5 / 9) / winsorised_by_sum(0.1), 1e-5);
+  Values values;
+  for (int i = 0; i < 25; ++i) values.push_back(i * i);
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < 25; ++i) {
+    const double value = std::pow(std::clamp(i, 2, 22), 2);
+    sum += value;
+    squares += value * value;
+  }
+  EXPECT_NEAR(robust_spread(values), std::sqrt((squares - sum * sum / 25) / 24) / winsorised_by_sum(0.08), 1e-3);
+  EXPECT_DOUBLE_EQ(robust_spread(Values{1, 4}), std::sqrt(4.5));
 }
 
 }  // namespace

@@ -98,6 +98,59 @@ TEST(StopDecision, TooFewOrZeroIsNeverTight) {
   EXPECT_EQ(stop_decision({}, 0.01, 0).relative_half_width, infinity);
   EXPECT_EQ(stop_decision(std::vector<double>(5, 1.0), 1, 0).relative_half_width, infinity);
   EXPECT_FALSE(stop_decision(std::vector<double>(40, 0.0), 1).tight);
+  EXPECT_EQ(stop_decision(std::vector<double>(40, 0.0), 1).relative_half_width, infinity);
+}
+
+/// MSER as it is stated: the cut in the first half with the least sum of squares over the square of what is left, the
+/// first of several; values in groups, far ones pulled in to three robust deviations of the later half.
+std::size_t plain_cut(std::vector<double> batches) {
+  const std::size_t n = batches.size();
+  if (n < 4) return 0;
+  const std::vector<double> later(batches.begin() + static_cast<std::ptrdiff_t>(n / 2), batches.end());
+  const double centre = median(later);
+  std::vector<double> distances;
+  for (const double value : later) distances.push_back(std::abs(value - centre));
+  const double reach = 3 * std::max(1.4826 * median(distances), std::abs(centre) / 1000);
+  for (double& value : batches) value = std::min(std::max(value, centre - reach), centre + reach);
+  const std::size_t group = n < 40 ? 1 : n >= 100 ? 5 : n / 20;
+  std::vector<double> means;
+  for (std::size_t i = 0; i < n / group; ++i) means.push_back(mean(std::span(batches).subspan(i * group, group)));
+  std::size_t best_cut = 0;
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t cut = 0; cut * group <= n / 2; ++cut) {
+    const std::span<const double> rest = std::span<const double>(means).subspan(cut);
+    double squares = 0;
+    for (const double value : rest) squares += (value - mean(rest)) * (value - mean(rest));
+    const double score = squares / static_cast<double>(rest.size() * rest.size());
+    if (score < best * (1 - 1e-12)) best = score, best_cut = cut;
+  }
+  return best_cut * group;
+}
+
+TEST(WarmupCut, IsTheOneOfThePlainSearch) {
+  std::mt19937_64 random(1);
+  for (std::size_t round = 0; round < 400; ++round) {
+    std::vector<double> batches(3 + round % 130);
+    const std::size_t warm = random() % (batches.size() * 2 / 3);
+    const double slow = static_cast<double>(random() % 5);
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      batches[i] = (round % 2 == 0 ? 8 : -1000) + static_cast<double>(random() % 3) - (i < warm ? slow : 0);
+    }
+    if (round % 5 == 0) batches[random() % batches.size()] = 100;
+    EXPECT_EQ(warmup_cut(batches), plain_cut(batches)) << testing::PrintToString(batches);
+  }
+}
+
+TEST(StopDecision, AtItsBoundaries) {
+  const Summary summary{8, 8, 7, 9, Interval{7.5, 8.25}};
+  EXPECT_EQ(stop_decision(summary, 30, 0.0625, 30).relative_half_width, 0.0625);
+  EXPECT_TRUE(stop_decision(summary, 30, 0.0625, 30).tight);
+  EXPECT_FALSE(stop_decision(summary, 29, 0.0625, 30).tight);
+  EXPECT_FALSE(stop_decision(summary, 30, 0.0624, 30).tight);
+  const Summary upper{8, 8, 7, 9, Interval{7.75, 9}};
+  EXPECT_EQ(stop_decision(upper, 30, 0.1, 30).relative_half_width, 0.125);
+  const Summary low{0.5, 0.5, 0.5, 0.5, Interval{0.5, 0.5}};
+  EXPECT_EQ(stop_decision(low, 30, 0.1, 30).relative_half_width, 0);
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 #include "gdrperf/stats/summary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "gdrperf/stats/autocorrelation.h"
+#include "gdrperf/stats/shift.h"
 
 namespace gdrperf::stats {
 namespace {
@@ -48,6 +52,15 @@ TEST(RankInterval, IsTheBinomialOne) {
     EXPECT_EQ(got->first, want.low) << want.n;
     EXPECT_EQ(got->second, want.high) << want.n;
   }
+}
+
+TEST(RankInterval, HoldsAtLeastTheConfidenceAndIsExactUpToTenThousand) {
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_EQ(rank_interval(2, 0.5), Pair(0, 1));  // both below or both above: one half
+  EXPECT_EQ(rank_interval(3, 0.75), Pair(0, 2));
+  EXPECT_FALSE(rank_interval(2, 0.51));
+  EXPECT_EQ(rank_interval(10'000, 0.9), Pair(4917, 5082));  // the approximation would have 4916
+  EXPECT_EQ(rank_interval(10'000, 0.8), Pair(4935, 5064));
 }
 
 TEST(RankInterval, TooFewIsNoInterval) {
@@ -109,6 +122,85 @@ TEST(Summary, OfEqualLengthsItIsTheSameWithoutWeights) {
     if (!plain.median_ci) continue;
     EXPECT_EQ(weighed.median_ci->low, plain.median_ci->low) << n;
     EXPECT_EQ(weighed.median_ci->high, plain.median_ci->high) << n;
+  }
+}
+
+TEST(RankInterval, ApproximationIsRoundedOutwards) {
+  for (const std::uint64_t n : {10'001u, 12'345u, 20'000u, 1'000'000u}) {
+    const double count = static_cast<double>(n);
+    const double low = std::floor(count / 2 - 1.959963984540054 * std::sqrt(count) / 2);
+    const auto found = rank_interval(n);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(static_cast<double>(found->first), low - 1) << n;
+    EXPECT_EQ(found->first + found->second, n - 1) << n;
+  }
+}
+
+// A value that lasted three seconds is three values of a second each; that of a rank is in the middle of the rank's
+// share of the time.
+TEST(Summary, WeighedByWholeSecondsIsThatOfRepeatedValues) {
+  std::mt19937_64 random(1);
+  for (std::size_t count = 1; count < 40; ++count) {
+    std::vector<double> values, seconds, repeated;
+    for (std::size_t i = 0; i < count; ++i) {
+      values.push_back(static_cast<double>(random() % 50) + 1);
+      seconds.push_back(static_cast<double>(1 + random() % 6));
+      repeated.insert(repeated.end(), static_cast<std::size_t>(seconds[i]), values[i]);
+    }
+    std::sort(repeated.begin(), repeated.end());
+    const auto at_rank = [&](std::size_t rank) {
+      // ceil((rank + 1/2) total / count), from 1
+      return repeated[((2 * rank + 1) * repeated.size() + 2 * count - 1) / (2 * count) - 1];
+    };
+    const Summary found = summarize_weighted(values, seconds);
+    EXPECT_DOUBLE_EQ(found.median, (at_rank((count - 1) / 2) + at_rank(count / 2)) / 2);
+    EXPECT_DOUBLE_EQ(found.mean, mean(repeated));
+    EXPECT_EQ(found.min, repeated.front());
+    EXPECT_EQ(found.max, repeated.back());
+    const auto ranks = rank_interval(count);
+    ASSERT_EQ(found.median_ci.has_value(), ranks.has_value());
+    if (!ranks) continue;
+    EXPECT_EQ(found.median_ci->low, at_rank(ranks->first));
+    EXPECT_EQ(found.median_ci->high, at_rank(ranks->second));
+  }
+}
+
+/// Interval of the median of a series, from that of its ranks: as much wider as fewer independent values know less, and
+/// as Student's quantile is above the normal one.
+Interval plain_series_interval(const std::vector<double>& values, const Summary& plain) {
+  std::vector<double> ranks;
+  for (const double value : values) {
+    double rank = 0;
+    for (const double other : values) rank += other < value ? 1 : other == value ? 0.5 : 0;
+    ranks.push_back(rank);
+  }
+  const double n = static_cast<double>(values.size());
+  const double alike = 2 * std::sin(std::acos(-1) * correlation_of_neighbours(ranks) / 6);
+  const double independent = n * (1 - alike) / (1 + alike);
+  const int freedom = std::max(static_cast<int>(std::floor(independent)) - 1, 2);
+  const double wider = student_t_quantile(0.975, freedom) / 1.959963984540054 * std::sqrt(n / independent);
+  return {plain.median + wider * (plain.median_ci->low - plain.median),
+          plain.median + wider * (plain.median_ci->high - plain.median)};
+}
+
+TEST(SummarizeSeries, IsAsMuchWiderAsNeighboursAreAlike) {
+  std::mt19937_64 random(1);
+  for (std::size_t round = 0; round < 120; ++round) {
+    std::vector<double> values, seconds;
+    double state = 0;
+    for (std::size_t i = 0; i < 6 + round; ++i) {
+      state = (round % 4 == 0 ? 0 : 0.7) * state + static_cast<double>(random() % 9);
+      values.push_back(std::round(state) + (round % 3 == 0 ? -15 : 2));
+      seconds.push_back(1 + static_cast<double>(random() % 3));
+    }
+    const bool weighed = round % 2 == 0;
+    const Summary plain = weighed ? summarize_weighted(values, seconds) : summarize(values);
+    const Summary found = summarize_series(values, weighed ? seconds : std::vector<double>());
+    Interval wanted = plain_series_interval(values, plain);
+    if (plain.min >= 0) wanted.low = std::max(wanted.low, 0.0);
+    EXPECT_EQ(found.median, plain.median);
+    EXPECT_NEAR(found.median_ci->low, wanted.low, 1e-8) << testing::PrintToString(values);
+    EXPECT_NEAR(found.median_ci->high, wanted.high, 1e-8) << testing::PrintToString(values);
   }
 }
 
