@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-SWEEP = ["sweep", "--local", "--softnic", "-d", "soft0", "--peer-dev", "soft1", "--ops", "write_bw,read_bw", "--sizes", "8K,16K",
+SWEEP = ["sweep", "--local", "--softnic", "-d", "soft0", "--peer-dev", "soft1", "--ops", "write_bw,read_bw", "--sizes",
+         "8K,16K",
          "-D", "300ms", "--quiet"]
 CLAIMS = {"better", "worse"}
 
@@ -27,7 +28,8 @@ def sweep(program, megabytes, file):
 
 
 def verdicts(program, before, after):
-    out = subprocess.run([program, "compare", "--by", "relation", before, after, "--json", "-"], check=True, capture_output=True,
+    out = subprocess.run([program, "compare", "--by", "relation", before, after, "--json", "-"], check=True,
+                         capture_output=True,
                          text=True).stdout
     return [row["verdict"] for rows in json.loads(out)["relations"].values() for row in rows]
 

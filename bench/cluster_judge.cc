@@ -54,7 +54,8 @@ Outcome run(const World& world) {
 double below_93_percent(const std::vector<Sample>& samples) {
   float fastest = 0;
   for (const Sample& sample : samples) fastest = std::max(fastest, sample.gbytes);
-  const auto slow = std::count_if(samples.begin(), samples.end(), [&](const Sample& sample) { return sample.gbytes < 0.93F * fastest; });
+  const auto slow = std::count_if(samples.begin(), samples.end(),
+                                  [&](const Sample& sample) { return sample.gbytes < 0.93F * fastest; });
   return static_cast<double>(slow) / static_cast<double>(samples.size());
 }
 
@@ -106,8 +107,8 @@ int pick(std::mt19937_64& random, int below) {
 }
 
 void print(const char* what, const Count& count, int runs, const char* wanted) {
-  fmt::print("{:<48} found {:.4f}  runs with a false alarm {} of {}   ({}); \"below 93 %\": {:.1f} % of measurements\n", what,
-             static_cast<double>(count.found) / runs, count.false_alarms, runs, wanted, 100 * count.below);
+  fmt::print("{:<48} found {:.4f}  runs with a false alarm {} of {}   ({}); \"below 93 %\": {:.1f} % of measurements\n",
+             what, static_cast<double>(count.found) / runs, count.false_alarms, runs, wanted, 100 * count.below);
 }
 
 void faults(int runs) {
@@ -130,14 +131,17 @@ void faults(int runs) {
     const Count leaf = count(
         world, runs,
         [&](World& w, std::mt19937_64& random) {
-          w.faults.push_back(
-              {.rail = pick(random, kRails), .leaf = pick(random, kNodes / kPerLeaf), .factor = 0.95, .uplink = uplink});
+          w.faults.push_back({.rail = pick(random, kRails),
+                              .leaf = pick(random, kNodes / kPerLeaf),
+                              .factor = 0.95,
+                              .uplink = uplink});
         },
         [&](const World& w, const Suspect& suspect) {
           return suspect.part == (uplink ? Part::kUplink : Part::kLeafRail) && suspect.leaf == w.faults[0].leaf &&
                  suspect.rail == w.faults[0].rail;
         });
-    print(uplink ? "uplinks of leaf x rail -5 %, 20 % collide" : "leaf x rail -5 %, 20 % collide", leaf, runs, "wanted >= 0.99");
+    print(uplink ? "uplinks of leaf x rail -5 %, 20 % collide" : "leaf x rail -5 %, 20 % collide", leaf, runs,
+          "wanted >= 0.99");
   }
 }
 

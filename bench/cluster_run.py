@@ -21,12 +21,14 @@ import time
 def run(binary, ranks, slow, rate, duration, path):
     """The document, when the first round could begin after mpirun's start, and rank 0's words."""
     devices = ";".join(f"nic{i}:rate={rate},react=500ms" + (",slow=1.25" if i == slow else "") for i in range(ranks))
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks), binary, "cluster", "--softnic", "-e", "-s", "16K",
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks), binary, "cluster", "--softnic",
+               "-e", "-s", "16K",
                "--small", "0", "-D", duration, "--all-pairs", "--json", path]
     begin = time.monotonic()
     here = None
     words = []
-    with subprocess.Popen(command, env={**os.environ, "SOFTNIC": devices}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
+    with subprocess.Popen(command, env={**os.environ, "SOFTNIC": devices}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as job:
         for line in job.stdout:
             words.append(line)
             if "ranks are here" in line:
@@ -36,9 +38,12 @@ def run(binary, ranks, slow, rate, duration, path):
 
 
 def planned(binary, ranks, duration, document, path):
-    plan = subprocess.run([binary, "cluster", "--plan", "--ranks", str(ranks), "-s", "16K", "-D", duration, "--small", "0", "--all-pairs", "--from", path,
-                           "--nic-rate", f"{document['typical_gbytes']}GB/s"], capture_output=True, text=True, check=True).stdout
-    return (float(plan.split(" rounds of ")[0].split()[-1]), float(plan.split("time: ")[1].split(" s")[0]), float(plan.split("data: ")[1].split(" GB")[0]))
+    plan = subprocess.run([binary, "cluster", "--plan", "--ranks", str(ranks), "-s", "16K", "-D", duration, "--small",
+                           "0", "--all-pairs", "--from", path,
+                           "--nic-rate", f"{document['typical_gbytes']}GB/s"], capture_output=True, text=True,
+                           check=True).stdout
+    return (float(plan.split(" rounds of ")[0].split()[-1]), float(plan.split("time: ")[1].split(" s")[0]),
+            float(plan.split("data: ")[1].split(" GB")[0]))
 
 
 def beside(what, unit, plan, real):

@@ -50,7 +50,8 @@ std::map<int, Measure> orders_for(const std::vector<int>& ranks, int id, std::in
     order.id = id;
     order.size_bytes = 1u << 20;
     order.duration_ns = duration_ns;
-    for (int rail = 0; rail < 8; ++rail) order.runs.push_back({"10.1.2.3", 40000 + rail, fmt::format("mlx5_{}", rail), fmt::format("mlx5_{}", rail)});
+    for (int rail = 0; rail < 8; ++rail)
+      order.runs.push_back({"10.1.2.3", 40000 + rail, fmt::format("mlx5_{}", rail), fmt::format("mlx5_{}", rail)});
     orders.emplace(rank, std::move(order));
   }
   return orders;
@@ -69,7 +70,8 @@ Times time_rounds(Star& star, const std::vector<int>& ranks, int rounds, std::in
     const auto start = steady_clock::now();
     const auto answers = star.measure(orders, 60s);
     times.push_back(std::chrono::duration<double, std::milli>(steady_clock::now() - start).count());
-    if (answers.size() != ranks.size()) throw peer_error(fmt::format("{} of {} ranks answered", answers.size(), ranks.size()));
+    if (answers.size() != ranks.size())
+      throw peer_error(fmt::format("{} of {} ranks answered", answers.size(), ranks.size()));
   }
   std::sort(times.begin(), times.end());
   return {times[times.size() / 2], times.back()};
@@ -99,8 +101,10 @@ void run(int ranks, int rounds) {
   const auto start = steady_clock::now();
   {
     Star star(std::move(listener), star_of(ranks), card_of(0, ranks));
-    fmt::print("{} cards gathered in {:.2f} s, the tree of {} stands and all have answered once after {:.2f} s   (wanted < 5 s)\n", ranks,
-               star.gathered_s(), kTreeFanout, std::chrono::duration<double>(steady_clock::now() - start).count());
+    fmt::print(
+        "{} cards gathered in {:.2f} s, the tree of {} stands and all have answered once after {:.2f} s   (wanted < 5 "
+        "s)\n",
+        ranks, star.gathered_s(), kTreeFanout, std::chrono::duration<double>(steady_clock::now() - start).count());
     std::vector<int> all;
     std::vector<int> one_branch;
     for (int rank = 1; rank < ranks; ++rank) {
@@ -112,11 +116,14 @@ void run(int ranks, int rounds) {
     const Times root = time_rounds(star, all, rounds, kFirstLevelAnswers, id);
     const Times branch = time_rounds(star, one_branch, rounds, 1000, id);
     const Times here = time_rounds(star, all, rounds, 1000, id);
-    fmt::print("a round's go and done, 8 links each: rank 0 and {} ranks {:.1f} ms (most {:.1f}), one branch of {} ranks {:.1f} ms (most {:.1f}): "
-               "{:.1f} ms   (wanted < 100 ms)\n",
-               all.size(), root.median_ms, root.most_ms, one_branch.size(), branch.median_ms, branch.most_ms, root.median_ms + branch.median_ms);
-    fmt::print("with all branches on these {} cores, one after another: {:.1f} ms (most {:.1f})\n", ::sysconf(_SC_NPROCESSORS_ONLN), here.median_ms,
-               here.most_ms);
+    fmt::print(
+        "a round's go and done, 8 links each: rank 0 and {} ranks {:.1f} ms (most {:.1f}), one branch of {} ranks "
+        "{:.1f} ms (most {:.1f}): "
+        "{:.1f} ms   (wanted < 100 ms)\n",
+        all.size(), root.median_ms, root.most_ms, one_branch.size(), branch.median_ms, branch.most_ms,
+        root.median_ms + branch.median_ms);
+    fmt::print("with all branches on these {} cores, one after another: {:.1f} ms (most {:.1f})\n",
+               ::sysconf(_SC_NPROCESSORS_ONLN), here.median_ms, here.most_ms);
   }
   for (const pid_t pid : agents) ::waitpid(pid, nullptr, 0);
 }

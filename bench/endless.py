@@ -37,7 +37,8 @@ def records(path):
 def endless(words, softnic, folder):
     """A client whose intervals go to a file: (process, file). Prints its table at the end."""
     path = folder + "/intervals.jsonl"
-    client = subprocess.Popen([peers.gdrperf(), *words, "--local", "-d", "soft0", "--forever", "--interval", "200ms", "--interval-file", path],
+    client = subprocess.Popen([peers.gdrperf(), *words, "--local", "-d", "soft0", "--forever", "--interval", "200ms",
+                               "--interval-file", path],
                               env=peers.environment(softnic), stdout=subprocess.PIPE, text=True)
     try:
         while not os.path.exists(path) or not records(path):
@@ -92,7 +93,8 @@ def watch_memory(seconds, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=20, help="of the run whose memory is watched (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=20,
+                        help="of the run whose memory is watched (default %(default)s)")
     parser.add_argument("--dips", type=int, default=5, help="default %(default)s")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

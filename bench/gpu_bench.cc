@@ -105,8 +105,9 @@ Copies measure_copies() {
   ok(cudaFreeHost(host));
   ok(cudaFree(one));
   ok(cudaFree(other));
-  fmt::print("pinned copies of 64 MiB: to host {:.4g}, to GPU {:.4g} GB/s; within the GPU, 1 GiB: {:.4g} GB/s one way\n",
-             copies.to_host, copies.to_gpu, copies.within);
+  fmt::print(
+      "pinned copies of 64 MiB: to host {:.4g}, to GPU {:.4g} GB/s; within the GPU, 1 GiB: {:.4g} GB/s one way\n",
+      copies.to_host, copies.to_gpu, copies.within);
   return copies;
 }
 

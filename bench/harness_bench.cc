@@ -83,7 +83,8 @@ mem::PatternRun whole(std::uint64_t bytes) {
 
 /// Aligned memory of one message.
 struct Memory {
-  explicit Memory(std::size_t bytes) : at(static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) & ~4095ull))) {}
+  explicit Memory(std::size_t bytes)
+      : at(static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) & ~4095ull))) {}
   ~Memory() { std::free(at); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

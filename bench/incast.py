@@ -22,7 +22,8 @@ LINK = f"rate={BYTES_PER_S / 1e6:g}MB/s,latency={LATENCY_US:g}us,copy=edges"
 def incast(clients, seconds):
     devices = ";".join(f"soft{n}:{LINK}" + (",ingress=on" if n == 0 else "") for n in range(clients + 2))
     rails = ",".join(f"soft{n}" for n in range(1, clients + 1))
-    words = ["write_bw", "--incast", str(clients), "--rails", rails, "--peer-dev", "soft0", "--victim", f"soft{clients + 1}", "-s", "64K",
+    words = ["write_bw", "--incast", str(clients), "--rails", rails, "--peer-dev", "soft0", "--victim",
+             f"soft{clients + 1}", "-s", "64K",
              "-t", str(IN_FLIGHT), "-D", f"{seconds}s"]
     return peers.gdrperf_record(words, devices)
 

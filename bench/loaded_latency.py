@@ -44,7 +44,8 @@ def main():
     print(f"software device, link {LINK}; stream of 64 KiB: W = {W_US:.1f} us; {options.seconds} s each; us")
     print(f"{'test':>9} {'--load':>10} {'idle p50':>9} {'p50':>10} {'by queue':>10} {'off %':>7} {'p99':>10} {'by queue':>10} {'off %':>7} {'p50 x':>7} {'p99 x':>7}")
     for words, p50, p99 in cases():
-        one = peers.gdrperf_record([*words, "-s", "2", "-d", "soft0", "--peer-dev", "soft1", "-D", f"{options.seconds}s"], DEVICES)
+        one = peers.gdrperf_record([*words, "-s", "2", "-d", "soft0", "--peer-dev", "soft1", "-D",
+                                    f"{options.seconds}s"], DEVICES)
         under = one["under_load"]
         got50, got99 = (one["latency"][name] / 1e3 for name in ("p50_ns", "p99_ns"))
         print(f"{words[0]:>9} {words[2]:>10} {under['idle_p50_ns'] / 1e3:9.2f} {got50:10.2f} {p50:10.2f} {(got50 / p50 - 1) * 100:7.2f} "

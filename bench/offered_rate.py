@@ -28,7 +28,8 @@ def asked_of(rate, size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", default="2", help="of each run (default %(default)s)")
-    parser.add_argument("--limiter", default="sw", choices=("sw", "hw"), help="who keeps the rate: the sender, or the device (default %(default)s)")
+    parser.add_argument("--limiter", default="sw", choices=("sw", "hw"),
+                        help="who keeps the rate: the sender, or the device (default %(default)s)")
     parser.add_argument("--softnic", help="the device's configuration (default soft0, with pacing=on for hw)")
     options = parser.parse_args()
     by_device = options.limiter == "hw"
@@ -38,10 +39,12 @@ def main():
     for test, size, rate, burst in CASES:
         if by_device and test == "read_bw":
             continue
-        words = [test, "-s", size, "--rate", rate, "--burst", burst, "-D", f"{options.seconds}s", "--rate-limiter", options.limiter]
+        words = [test, "-s", size, "--rate", rate, "--burst", burst, "-D", f"{options.seconds}s", "--rate-limiter",
+                 options.limiter]
         left = peers.gdrperf_record(words, options.softnic)["bw"]["mean_gbps"] * 1e9 / 8 / SIZES[size]
         asked = asked_of(rate, size)
-        print(f"{test:>9} {size:>5} {rate:>8} {burst:>8} {asked:12.1f} {left:12.1f} {(left / asked - 1) * 100:8.3f}", flush=True)
+        print(f"{test:>9} {size:>5} {rate:>8} {burst:>8} {asked:12.1f} {left:12.1f} {(left / asked - 1) * 100:8.3f}",
+              flush=True)
 
 
 if __name__ == "__main__":

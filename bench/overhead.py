@@ -72,7 +72,8 @@ def printed(run, *arguments):
 def google():
     rows = f"{'benchmark':<52} {'median CPU':>14}\n"
     for name in ("stats_bench", "harness_bench", "compare_bench"):
-        done = subprocess.run([peers.build_dir() / "bench" / name, "--benchmark_repetitions=3", "--benchmark_format=csv",
+        done = subprocess.run([peers.build_dir() / "bench" / name, "--benchmark_repetitions=3",
+                               "--benchmark_format=csv",
                                "--benchmark_report_aggregates_only=true"], capture_output=True, text=True, check=True)
         for line in done.stdout.splitlines():
             columns = line.split(",")

@@ -53,7 +53,8 @@ def measure(exe, rate, size, options, duration, wait, prefix):
     command = [
         *prefix, exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options
     ]
-    done = subprocess.run(command, env={**os.environ, "SOFTNIC": RATE.format(rate)}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env={**os.environ, "SOFTNIC": RATE.format(rate)}, capture_output=True, text=True,
+                          timeout=120)
     if done.returncode not in (0, 4):
         sys.exit(f"{' '.join(command)}: {done.stderr}")
     relations = json.loads(done.stdout)["relations"]

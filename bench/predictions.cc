@@ -33,8 +33,8 @@ int main() {
   constexpr double kWanted = 0.8;
   int judged = 0;
   int within = 0;
-  fmt::print("{:<24} {:<14} {:<16} {:>6} {:>15} {:>7}  {}\n", "machine", "GPU", "placement", "GB/s", "predicted", "middle",
-             "");
+  fmt::print("{:<24} {:<14} {:<16} {:>6} {:>15} {:>7}  {}\n", "machine", "GPU", "placement", "GB/s", "predicted",
+             "middle", "");
   for (const report::PublishedFigure& figure : report::published_figures()) {
     const auto relation = placement_of(figure);
     if (!figure.gpudirect_rdma || figure.gbytes <= 0 || !relation) continue;

@@ -24,7 +24,8 @@ def rails(seconds, runs):
     for rate in (20, 50, 100):
         devices = ";".join(f"soft{n}:rate={rate}MB/s,copy=edges" for n in range(RAILS))
         for _ in range(runs):
-            one = peers.gdrperf_record(["write_bw", "--rails", "all", "-s", "64K", "-t", "16", "-D", f"{seconds}s"], devices)
+            one = peers.gdrperf_record(["write_bw", "--rails", "all", "-s", "64K", "-t", "16", "-D", f"{seconds}s"],
+                                       devices)
             total, truth = one["bw"]["mean_gbps"] / 8, RAILS * rate / 1e3
             print(f"{rate / 1e3:12.3f} {truth:9.4f} {total:9.4f} {(total / truth - 1) * 100:7.3f} {one['parts']['start_spread_us']:16.1f}  {one['parts']['slowest']}", flush=True)
 
@@ -65,7 +66,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", default="2", help="of each run (default %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="of each case (default %(default)s)")
-    parser.add_argument("--most-threads", type=int, default=len(os.sched_getaffinity(0)), help="default: the CPUs there are")
+    parser.add_argument("--most-threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="default: the CPUs there are")
     options = parser.parse_args()
     rails(options.seconds, options.runs)
     threads(options.seconds, options.runs, options.most_threads)

@@ -20,10 +20,12 @@ WAYS = {"rc": ["--transport", "rc"], "uc": ["--transport", "uc"], "ud": ["--tran
 def run(words, device, seconds):
     """(record, None), or (None, the error)."""
     env = dict(os.environ) if device else peers.environment("soft0")
-    done = subprocess.run([peers.gdrperf(), *words, "--local", "-d", device or "soft0", "-D", f"{seconds}s", "--json", "-"], env=env,
+    done = subprocess.run([peers.gdrperf(), *words, "--local", "-d", device or "soft0", "-D", f"{seconds}s", "--json",
+                           "-"], env=env,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error: " in line] or done.stderr.splitlines()[-1:] or [f"exit {done.returncode}"]
+        lines = [line for line in done.stderr.splitlines()
+                 if "error: " in line] or done.stderr.splitlines()[-1:] or [f"exit {done.returncode}"]
         return None, lines[0].split("error: ", 1)[-1]
     ((runs,),) = (tests.values() for tests in json.loads(done.stdout)["relations"].values())
     return runs[0], None
@@ -56,7 +58,8 @@ def main():
                 text, error = cell(operation, metric, way, options.device, options.seconds)
                 cells.append(text)
                 if error:
-                    refused.setdefault(error.replace(f"{operation}_{metric}", "TEST"), []).append(f"{operation}_{metric}")
+                    refused.setdefault(error.replace(f"{operation}_{metric}", "TEST"),
+                                       []).append(f"{operation}_{metric}")
             print(f"| `{operation}_{metric}` | " + " | ".join(cells) + " |", flush=True)
     print()
     for error, tests in refused.items():

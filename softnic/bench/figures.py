@@ -90,7 +90,8 @@ def functions_of_model():
     """What the link model and the faults consist of, as callgrind names it; None where files are compiled together."""
     objects = peers.build_dir() / "softnic/src/libgdrperf_softnic.so.p"
     names = set()
-    for name in ("flight_flight_post", "flight_flight", "flight_faulty", "model_faults", "model_link", "model_counters", "host_ports"):
+    for name in ("flight_flight_post", "flight_flight", "flight_faulty", "model_faults", "model_link", "model_counters",
+                 "host_ports"):
         if not (objects / f"{name}.cc.o").exists():
             return None
         text = subprocess.run(["nm", "-C", "--defined-only", objects / f"{name}.cc.o"], stdout=subprocess.PIPE,
@@ -269,7 +270,8 @@ class Ends:
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             self.hosts.await_listener(0, port, serving)
-            return subprocess.run(self.hosts.command(1, ["taskset", "-c", "0", *client]), env=env, stdout=subprocess.PIPE,
+            return subprocess.run(self.hosts.command(1, ["taskset", "-c", "0", *client]), env=env,
+                                  stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, check=True).stdout
         finally:
             serving.kill()
@@ -277,12 +279,14 @@ class Ends:
 
     def gdrperf(self, *words):
         serve = [peers.gdrperf(), "serve", "--once", "-p", 18600, "--bind", self.address]
-        text = self.run(serve, [peers.gdrperf(), *words, "-d", "soft0", self.address, "-p", 18600, "--json", "-"], 18600, self.env)
+        text = self.run(serve, [peers.gdrperf(), *words, "-d", "soft0", self.address, "-p", 18600, "--json", "-"],
+                        18600, self.env)
         (runs,) = json.loads(text)["relations"]["HOST"].values()
         return runs[0]
 
     def iperf3(self):
-        text = self.run(["iperf3", "-s", "-1", "-p", 18602], ["iperf3", "-c", self.address, "-p", 18602, "-l", "1M", "-t", "1", "-J"], 18602)
+        text = self.run(["iperf3", "-s", "-1", "-p", 18602],
+                        ["iperf3", "-c", self.address, "-p", 18602, "-l", "1M", "-t", "1", "-J"], 18602)
         return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 8e9
 
     def pingpong(self):
@@ -303,14 +307,16 @@ def tcp(rounds):
         return
     ends = Ends(hosts, namespaces)
     try:
-        pairs = [(ends.gdrperf("write_bw", "-s", "1M", "-D", "1s")["bw"]["median_gbps"] / 8, ends.iperf3()) for _ in range(rounds)]
+        pairs = [(ends.gdrperf("write_bw", "-s", "1M", "-D", "1s")["bw"]["median_gbps"] / 8, ends.iperf3())
+                 for _ in range(rounds)]
         ratios = [one / other for one, other in pairs]
         ratio = statistics.median(ratios)
         row("write_bw 1 MiB / iperf3", f"{ratio:.2f}", "", ">= 0.9", ratio >= 0.9,
             f"{statistics.median(one for one, _ in pairs):.2f} GB/s, iperf3 {statistics.median(other for _, other in pairs):.2f}, "
             f"ratios {min(ratios):.2f} to {max(ratios):.2f}")
         for operation in ("send_lat", "write_lat"):
-            pairs = [(ends.gdrperf(operation, "-s", "8", "-D", "0.5s")["latency"]["p50_ns"], ends.pingpong()) for _ in range(rounds)]
+            pairs = [(ends.gdrperf(operation, "-s", "8", "-D", "0.5s")["latency"]["p50_ns"], ends.pingpong())
+                     for _ in range(rounds)]
             ratios = [one / other for one, other in pairs]
             ratio = statistics.median(ratios)
             row(f"{operation} 8 B / TCP ping-pong", f"{ratio:.2f}", "", "<= 1.3", ratio <= 1.3,

@@ -144,7 +144,8 @@ int tcp_serve(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener, 1) != 0) return 3;
+  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener, 1) != 0)
+    return 3;
   const int socket = ::accept(listener, nullptr, nullptr);
   no_delay(socket);
   std::uint64_t word = 0;
@@ -186,7 +187,9 @@ int main(int argc, char** argv) {
   } else if (what == "tcp-pingpong" && argc == 4) {
     std::printf("%.1f\n", tcp_pingpong_ns(argv[2], static_cast<std::uint16_t>(std::atoi(argv[3]))));
   } else {
-    std::fprintf(stderr, "usage: softnic_peer memcpy BYTES FOOTPRINT | pingpong CPU CPU | tcp-serve PORT | tcp-pingpong ADDRESS PORT\n");
+    std::fprintf(
+        stderr,
+        "usage: softnic_peer memcpy BYTES FOOTPRINT | pingpong CPU CPU | tcp-serve PORT | tcp-pingpong ADDRESS PORT\n");
     return 2;
   }
 }

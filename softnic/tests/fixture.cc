@@ -135,7 +135,8 @@ int End::to_ready_to_send() {
   attr.rnr_retry = options.rnr_retry;
   attr.max_rd_atomic = options.rd_atomic;
   int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-  if (options.type == IBV_QPT_RC) mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  if (options.type == IBV_QPT_RC)
+    mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   return ibv_modify_qp(qp.get(), &attr, mask);
 }
 

@@ -20,13 +20,15 @@ namespace {
 /// One device for each setting, so that all tests run in one process.
 constexpr const char* kDevices =
     "soft0;soft1;null0:mode=null;down0:port=down;nogid0:gid=none;"
-    "fail0:fail=reg_mr:ENOMEM,fail=modify_qp:EIO;fail1:fail=create_qp:ENOSPC;stay0:move=never;agent0:move=never,kernel=never;"
+    "fail0:fail=reg_mr:ENOMEM,fail=modify_qp:EIO;fail1:fail=create_qp:ENOSPC;stay0:move=never;agent0:move=never,kernel="
+    "never;"
     "placed0:netdev=lo,mac=0a:1b:2c:3d:4e:5f,pci=0000:3B:00.0,numa=1;elsewhere0:netdev=eth9;"
     "calm0:rate=10MB/s,latency=5ms,react=60s;calm1:rate=10MB/s,latency=5ms,react=60s;"
     "far0:latency=20ms;mid0:latency=200us;slow0:rate=100MB/s;slow1:rate=100MB/s;"
     "link0:rate=1GB/s,latency=5us,header=82;link1:rate=1GB/s,latency=5us,header=82;"
     "drop0:fault=drop;stale0:fault=stale;flip0:fault=flip;trunc0:fault=truncate;misp0:fault=misplace;"
-    "delay0:fault=delay:time=1ms;loss0:fault=loss:time=1ms;stall0:fault=stall:time=1ms;rnr0:fault=rnr;rnr1:fault=rnr:time=60s;"
+    "delay0:fault=delay:time=1ms;loss0:fault=loss:time=1ms;stall0:fault=stall:time=1ms;rnr0:fault=rnr;rnr1:fault=rnr:"
+    "time=60s;"
     "tcp0:tcp=on,netdev=lo,shared=never;users0:peers=0+65533+65534;some0:fault=stale:every=3:from=4:count=2:op=write;"
     "ib0:link_layer=infiniband;ib1:link_layer=infiniband;"
     "two0:ports=2;half0:ports=2,port2=down;wide0:ports=2,latency=0us;twin0:ports=2,link_layer=infiniband;"

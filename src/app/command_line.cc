@@ -36,9 +36,10 @@ std::string version_text() {
   const verbs::Library library = verbs::library();
   const std::string cuda = mem::cuda_runtime_version();
   const report::Environment here = report::collect_environment();
-  return fmt::format("gdrperf {} ({})\nlibibverbs: {}{}\nCUDA runtime: {}\nNVIDIA driver: {}\nkernel: {}", tool_version(),
-                     tool_git(), library.version.empty() ? "" : library.version + ", ", library.file,
-                     cuda.empty() ? "not built in" : cuda, here.gpu_driver.empty() ? "none here" : here.gpu_driver, here.kernel);
+  return fmt::format("gdrperf {} ({})\nlibibverbs: {}{}\nCUDA runtime: {}\nNVIDIA driver: {}\nkernel: {}",
+                     tool_version(), tool_git(), library.version.empty() ? "" : library.version + ", ", library.file,
+                     cuda.empty() ? "not built in" : cuda, here.gpu_driver.empty() ? "none here" : here.gpu_driver,
+                     here.kernel);
 }
 
 /// All commands; `action` is that of the one which parsing has found.
@@ -48,7 +49,8 @@ struct Program {
 
   Program() {
     wrap_help(app);
-    app.set_version_flag("--version", version_text, "Print the versions of gdrperf, libibverbs, CUDA, driver and kernel");
+    app.set_version_flag("--version", version_text,
+                         "Print the versions of gdrperf, libibverbs, CUDA, driver and kernel");
     app.footer(kProgramFooter);
     app.allow_extras();
     app.prefix_command(false);
@@ -58,7 +60,8 @@ struct Program {
     // Not in gdrperf-doctor, which is for machines without libibverbs.
     add_softnic_flag(*app.get_subcommand("doctor"));
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->allow_extras();
-    for (const Test test : all_tests()) app.get_subcommand(to_string(test))->set_version_flag("-V,--version", version_text)->group("");
+    for (const Test test : all_tests())
+      app.get_subcommand(to_string(test))->set_version_flag("-V,--version", version_text)->group("");
   }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

@@ -37,7 +37,8 @@ double process_age_s() {
   double ticks = 0;
   timespec now{};
   if (!(words >> ticks) || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
-  return std::max(0.0, static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  return std::max(0.0, static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
+                           ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace gdrperf::app

@@ -44,7 +44,8 @@ std::string find_program(const std::string& name) {
 /// Ours, without what was preloaded into us, and with untranslated messages.
 std::vector<std::string> child_environment() {
   std::vector<std::string> variables = own_environment();
-  std::erase_if(variables, [](const std::string& each) { return each.starts_with("LD_PRELOAD=") || each.starts_with("LC_ALL="); });
+  std::erase_if(variables,
+                [](const std::string& each) { return each.starts_with("LD_PRELOAD=") || each.starts_with("LC_ALL="); });
   variables.emplace_back("LC_ALL=C");
   return variables;
 }

@@ -27,8 +27,8 @@ const char* code_of(Style style) {
 
 /// Columns that `text` takes: every byte that begins a character counts as one.
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
 }
 
 void append_wrapped(std::string& out, std::string_view line, std::size_t columns, std::size_t hang) {

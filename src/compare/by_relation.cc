@@ -147,7 +147,8 @@ std::map<std::string, CardPair> pairs_of(std::span<const PlacementFigures> docum
 }
 
 /// Identities of the pairs that both sides have, under another relation.
-std::vector<std::string> moved(const std::map<std::string, CardPair>& before, const std::map<std::string, CardPair>& after) {
+std::vector<std::string> moved(const std::map<std::string, CardPair>& before,
+                               const std::map<std::string, CardPair>& after) {
   std::vector<std::string> ids;
   for (const auto& [id, pair] : before) {
     const auto other = after.find(id);
@@ -174,7 +175,8 @@ Session session_of(const PlacementFigures& document, const std::vector<std::stri
 }
 
 /// Sessions without a trusted value of a cell are left out of it where others have one.
-Side side_of(std::span<const PlacementFigures> documents, const std::vector<std::string>& pairs, std::vector<std::string>& notes) {
+Side side_of(std::span<const PlacementFigures> documents, const std::vector<std::string>& pairs,
+             std::vector<std::string>& notes) {
   std::vector<Session> sessions;
   std::set<Outside> trusted;
   for (const PlacementFigures& each : documents) {
@@ -185,7 +187,8 @@ Side side_of(std::span<const PlacementFigures> documents, const std::vector<std:
   }
   Side side;
   for (Session& session : sessions) {
-    std::erase_if(session.cells, [&](const CellValue& cell) { return !cell.doubt.empty() && trusted.contains(cell.key.name); });
+    std::erase_if(session.cells,
+                  [&](const CellValue& cell) { return !cell.doubt.empty() && trusted.contains(cell.key.name); });
     if (session.partial) notes.push_back(printable(session.path) + ": planned runs are missing in it");
     if (!side.add(session)) notes.push_back(printable(session.path) + ": the same document twice, counted once");
   }
@@ -254,9 +257,9 @@ Json row_json(const PlacementComparison::Row& row) {
 
 std::string row_text(const PlacementComparison::Row& row, const std::string& relation) {
   return fmt::format("{:>10}  {:<8}{:>14}{:>14}{:>12}{:>12}{:>10}  {}\n", format_size(row.work.second), relation,
-                     shown(row.work, row.cell.baseline_median), shown(row.work, row.cell.candidate_median), difference_text(row.cell),
-                     plus_minus_text(row.cell), fmt::format("{} / {}", row.cell.baseline_sessions, row.cell.candidate_sessions),
-                     row.verdict);
+                     shown(row.work, row.cell.baseline_median), shown(row.work, row.cell.candidate_median),
+                     difference_text(row.cell), plus_minus_text(row.cell),
+                     fmt::format("{} / {}", row.cell.baseline_sessions, row.cell.candidate_sessions), row.verdict);
 }
 
 /// Each reason once, with the number of its rows.
@@ -282,8 +285,8 @@ std::string reasons_text(const std::vector<PlacementComparison::RelationRow>& ro
 
 }  // namespace
 
-PlacementComparison::PlacementComparison(std::span<const PlacementFigures> before, std::span<const PlacementFigures> after,
-                                         const Settings& settings) {
+PlacementComparison::PlacementComparison(std::span<const PlacementFigures> before,
+                                         std::span<const PlacementFigures> after, const Settings& settings) {
   for (const PlacementFigures& each : before) before_.push_back(each.path), simulated_ = simulated_ || each.simulated;
   for (const PlacementFigures& each : after) after_.push_back(each.path), simulated_ = simulated_ || each.simulated;
   const auto pairs_before = pairs_of(before);
@@ -329,8 +332,8 @@ std::string PlacementComparison::text() const {
   for (const RelationRow& row : rows_) {
     if (row.work.first != test) {
       test = row.work.first;
-      text += fmt::format("\n{}\n{:>10}  {:<8}{:>14}{:>14}{:>12}{:>12}{:>10}  verdict\n", test, "size", "relation", "before", "after",
-                          "difference", "95 %", "sessions");
+      text += fmt::format("\n{}\n{:>10}  {:<8}{:>14}{:>14}{:>12}{:>12}{:>10}  verdict\n", test, "size", "relation",
+                          "before", "after", "difference", "95 %", "sessions");
     }
     text += row_text(row, row.relation);
   }
@@ -343,8 +346,8 @@ std::string PlacementComparison::text() const {
                         move.after.relation, by_name ? " (matched by name: no UUID or GUID is recorded)" : "");
     for (const Row& row : move.rows) {
       text += fmt::format("  {} {}: {} to {}, {} ({}): {}\n", row.work.first, format_size(row.work.second),
-                          shown(row.work, row.cell.baseline_median), shown(row.work, row.cell.candidate_median), difference_text(row.cell),
-                          plus_minus_text(row.cell), row.verdict);
+                          shown(row.work, row.cell.baseline_median), shown(row.work, row.cell.candidate_median),
+                          difference_text(row.cell), plus_minus_text(row.cell), row.verdict);
     }
   }
   return text + reasons_text(rows_);

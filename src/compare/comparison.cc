@@ -107,8 +107,10 @@ void note_doubts(Comparison& comparison, const Side& baseline, const Side& candi
     }
   }
   if (drifting > 0) {
-    comparison.warnings.push_back(fmt::format("the baseline's sessions drift or follow one another in {} cell{}: the limit is wider there; "
-                                              "measure baselines at different times", drifting, drifting == 1 ? "" : "s"));
+    comparison.warnings.push_back(
+        fmt::format("the baseline's sessions drift or follow one another in {} cell{}: the limit is wider there; "
+                    "measure baselines at different times",
+                    drifting, drifting == 1 ? "" : "s"));
   }
   if (doubted == 0) return;
   comparison.warnings.push_back(

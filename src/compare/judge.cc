@@ -35,8 +35,8 @@ CellResult measured(const Pairing& cell, const Settings& settings, stats::RankSu
   result.error = cell.error;
   result.doubted = cell.doubts.size();
   if (result.doubted > 0) {
-    result.why = fmt::format("{} of {} sessions cannot be trusted: {}; measure again", result.doubted, result.candidate_sessions,
-                             cell.doubts.front());
+    result.why = fmt::format("{} of {} sessions cannot be trusted: {}; measure again", result.doubted,
+                             result.candidate_sessions, cell.doubts.front());
   }
   result.limit = std::max(settings.threshold, noise_worse);
   result.better_limit = std::max(settings.threshold, std::abs(share_of(noise, result.key.better)));

@@ -69,7 +69,8 @@ double noise_error(const CellNoise& noise, std::size_t baseline, std::size_t can
 
 namespace {
 
-/// Of logarithms in the order of their starts, corrected for its bias; nullopt where there are too few, or they do not vary.
+/// Of logarithms in the order of their starts, corrected for its bias; nullopt where there are too few, or they do not
+/// vary.
 std::optional<double> lag_one(const Series& series) {
   constexpr std::size_t kFewest = 10;
   const std::size_t n = series.values.size();
@@ -77,7 +78,8 @@ std::optional<double> lag_one(const Series& series) {
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (series.starts.size() == n) {
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return series.starts[a] < series.starts[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return series.starts[a] < series.starts[b]; });
   }
   std::vector<double> logs;
   for (const std::size_t i : order) logs.push_back(std::log(series.values[i]));

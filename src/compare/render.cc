@@ -113,8 +113,9 @@ void add_changes(std::vector<std::string>& out, const Comparison& comparison) {
                               count == 1 ? "1 cell is" : fmt::format("{} cells are", count), text));
   }
   if (!counts.empty()) {
-    out.push_back(fmt::format("make a new baseline with 'gdrperf baseline add', or compare all the same with {} CONDITION,...",
-                              flags::kAcross));
+    out.push_back(
+        fmt::format("make a new baseline with 'gdrperf baseline add', or compare all the same with {} CONDITION,...",
+                    flags::kAcross));
   }
 }
 
@@ -149,10 +150,10 @@ void add_blind(std::vector<std::string>& out, const Comparison& comparison) {
                             cells(count), count == 1 ? "is" : "are",
                             plain_digits(comparison.settings.sensitivity * 100, 3), fmt::join(names, ", "),
                             count > kNamed ? fmt::format(" and {} more", count - kNamed) : ""));
-  out.push_back(fmt::format("measure longer ({}), on CPUs of their own ({}, {}) and in more sessions, or leave such cells "
-                            "out; {} PERCENT sets what has to be detected",
-                            stop_flag<&StopRule::duration>(), own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>(),
-                            flags::kSensitivity));
+  out.push_back(fmt::format(
+      "measure longer ({}), on CPUs of their own ({}, {}) and in more sessions, or leave such cells "
+      "out; {} PERCENT sets what has to be detected",
+      stop_flag<&StopRule::duration>(), own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>(), flags::kSensitivity));
 }
 
 void add_widened(std::vector<std::string>& out, const Comparison& comparison) {

@@ -266,7 +266,8 @@ class Reader {
 
 const std::vector<std::string_view>& condition_names() {
   static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> list = {"host", "cpu", "cpus", "governor", "clock_source", "kernel", "gpu", "gpu_driver"};
+    std::vector<std::string_view> list = {"host",         "cpu",    "cpus", "governor",
+                                          "clock_source", "kernel", "gpu",  "gpu_driver"};
     for (const report::Field& each : report::fields()) {
       const bool known = std::find(list.begin(), list.end(), each.condition) != list.end();
       if (!each.condition.empty() && !known) list.push_back(each.condition);

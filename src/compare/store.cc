@@ -46,7 +46,8 @@ std::vector<std::string> folders_of(const std::string& store) {
     if (it->path().filename() == kClustersFolder) clusters = true;
     else names.push_back(it->path().filename().string());
   }
-  if (names.empty() && !clusters) throw usage_error(fmt::format("no baseline in '{}'", store), fmt::format("{} names the store", flags::kDir));
+  if (names.empty() && !clusters)
+    throw usage_error(fmt::format("no baseline in '{}'", store), fmt::format("{} names the store", flags::kDir));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -61,7 +62,8 @@ fs::path in_store(const std::string& name, const std::string& store) {
     const fs::path below = found.lexically_relative(root);
     const auto depth = std::distance(below.begin(), below.end()) - (*below.begin() == kClustersFolder ? 1 : 0);
     const bool machine = depth == 1 && below != "." && below != ".." && fs::is_directory(found);
-    const bool document = depth == 2 && *below.begin() != ".." && found.extension() == ".json" && fs::is_regular_file(found);
+    const bool document =
+        depth == 2 && *below.begin() != ".." && found.extension() == ".json" && fs::is_regular_file(found);
     if (machine || document) return found;
   }
   throw usage_error(fmt::format("'{}' is no machine and no document of '{}'; nothing was removed", name, store),

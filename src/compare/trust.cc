@@ -59,7 +59,8 @@ std::string doubt_of(const Fields& run) {
   }
   if (const auto unstable = run.find("unstable"); unstable != run.end() && unstable->second.text == "true") {
     const auto reason = run.find("unstable_reason");
-    const bool told = reason != run.end() && reason->second.kind == Scalar::Kind::kString && !reason->second.text.empty();
+    const bool told =
+        reason != run.end() && reason->second.kind == Scalar::Kind::kString && !reason->second.text.empty();
     return told ? fmt::format("unstable ({:.40})", reason->second.text) : "unstable";
   }
   const auto iterations = number_in(run, "iterations");

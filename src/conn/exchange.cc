@@ -87,8 +87,10 @@ class ExchangeConnector final : public Connector {
         verbs::to_rts(responders_[i].get(), path);
       }
       // Older kernels make no source port of the label; where this fails it counts all the same.
-      if (!labels.empty() && settings_.init.qp_type != IBV_QPT_UD) verbs::set_udp_source_port(qps_[i], udp_source_port(path.flow_label));
-      if (!settings_.lag_ports.empty()) verbs::set_lag_port(qps_[i], settings_.lag_ports[i % settings_.lag_ports.size()]);
+      if (!labels.empty() && settings_.init.qp_type != IBV_QPT_UD)
+        verbs::set_udp_source_port(qps_[i], udp_source_port(path.flow_label));
+      if (!settings_.lag_ports.empty())
+        verbs::set_lag_port(qps_[i], settings_.lag_ports[i % settings_.lag_ports.size()]);
     }
     if (settings_.own_group) {
       verbs::join(qps_.front(), *settings_.own_group);
@@ -104,7 +106,9 @@ class ExchangeConnector final : public Connector {
 
   int inline_bytes() const override { return static_cast<int>(settings_.init.cap.max_inline_data); }
 
-  bool answers_ece(const proto::Endpoint& local, const proto::Endpoint& remote) const override { return local.ece && remote.ece; }
+  bool answers_ece(const proto::Endpoint& local, const proto::Endpoint& remote) const override {
+    return local.ece && remote.ece;
+  }
 
   proto::Ece ece() const override { return ece_; }
 
@@ -153,8 +157,9 @@ class ExchangeConnector final : public Connector {
     const int error = verbs::set_ece(qp, remote.ece);
     takes_ece_ = error == 0;
     if (takes_ece_ || (side_ == Side::kClient && settings_.ece == Use::kAuto)) return;
-    throw call_error(fmt::format("ibv_set_ece({})", verbs::to_text(remote.ece)), error, ibv_get_device_name(context_->device),
-                     fmt::format("the devices are of different makers, or do not agree: leave {} out", flag<&TestSpec::ece>()));
+    throw call_error(
+        fmt::format("ibv_set_ece({})", verbs::to_text(remote.ece)), error, ibv_get_device_name(context_->device),
+        fmt::format("the devices are of different makers, or do not agree: leave {} out", flag<&TestSpec::ece>()));
   }
 
   Side side_;

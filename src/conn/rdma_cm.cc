@@ -36,9 +36,10 @@ struct PrivateData {
 constexpr std::uint32_t kMagic = 0x67647270;  // "gdrp"
 
 std::string rdma_cm_hint() {
-  return fmt::format("rdma_cm needs the kernel's rdma_ucm module and a GID with an IP address; leave {} out to exchange "
-                     "addresses over the control connection instead",
-                     flag<&TestSpec::connector>());
+  return fmt::format(
+      "rdma_cm needs the kernel's rdma_ucm module and a GID with an IP address; leave {} out to exchange "
+      "addresses over the control connection instead",
+      flag<&TestSpec::connector>());
 }
 
 class RdmaCmConnector final : public Connector {
@@ -160,13 +161,15 @@ class RdmaCmConnector final : public Connector {
     if (rdma_set_option(id, RDMA_OPTION_ID, option, &value, sizeof value) == 0) return;
     // Kernels before 5.2 take no time-out: their own stands in for what nobody has asked for.
     if (errno == ENOSYS && option == RDMA_OPTION_ID_ACK_TIMEOUT && value == TestSpec().qp_timeout) return;
-    throw call_error(fmt::format("rdma_set_option({}, {})", name, value), errno, device_,
-                     fmt::format("it carries {}; leave {} out to set it without rdma_cm", asked_by, flag<&TestSpec::connector>()));
+    throw call_error(
+        fmt::format("rdma_set_option({}, {})", name, value), errno, device_,
+        fmt::format("it carries {}; leave {} out to set it without rdma_cm", asked_by, flag<&TestSpec::connector>()));
   }
 
   void add_qp(std::size_t index, rdma_cm_id* id) {
     const auto create = [&](ibv_qp_init_attr& attr) { return rdma_create_qp(id, pd_, &attr) == 0; };
-    if (!verbs::create_qp(settings_.init, settings_.inlining, create)) verbs::throw_qp_creation(device_, errno, settings_.init);
+    if (!verbs::create_qp(settings_.init, settings_.inlining, create))
+      verbs::throw_qp_creation(device_, errno, settings_.init);
     // rdma_cm's own INIT grants nothing but local writes.
     ibv_qp_attr rights{};
     rights.qp_access_flags = static_cast<unsigned>(settings_.access);
@@ -192,7 +195,8 @@ class RdmaCmConnector final : public Connector {
     const ibv_gid gid = gid_from_hex(remote.gid_raw);
     sockaddr_storage to = address_of(gid, is_ipv4_mapped(gid), remote.cm_port);
     set_options(id);
-    if (rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), static_cast<int>(kResolveTimeout.count())) != 0) {
+    if (rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), static_cast<int>(kResolveTimeout.count())) !=
+        0) {
       throw call_error(fmt::format("rdma_resolve_addr({})", remote.cm_address), errno, device_, rdma_cm_hint());
     }
     await(RDMA_CM_EVENT_ADDR_RESOLVED, deadline);

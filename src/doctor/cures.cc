@@ -19,8 +19,9 @@ Cure set_sysctl(std::string_view name, std::string_view value, std::string_view 
 
 Cure kernel_words(const Platform& platform, std::string_view words) {
   if (platform.container()) {
-    return {fmt::format("on the host, not in this container: add '{}' to the kernel's command line, then reboot", words), "",
-            fmt::format("take '{}' out again, on the host", words)};
+    return {
+        fmt::format("on the host, not in this container: add '{}' to the kernel's command line, then reboot", words),
+        "", fmt::format("take '{}' out again, on the host", words)};
   }
   switch (platform.distribution) {
     case Distribution::kRedHat:
@@ -61,12 +62,14 @@ Cure set_mtu(const Platform& platform, const Outside& name, int mtu, int before)
   if (platform.distribution == Distribution::kRedHat) {
     cure.for_good = fmt::format("sudo nmcli connection modify {0} 802-3-ethernet.mtu {1}", netdev, mtu);
   } else if (platform.distribution == Distribution::kSuse) {
-    cure.for_good = fmt::format("MTU='{1}' in /etc/sysconfig/network/ifcfg-{0}, then sudo wicked ifreload {0}; with NetworkManager: "
-                                "sudo nmcli connection modify {0} 802-3-ethernet.mtu {1}",
-                                netdev, mtu);
+    cure.for_good = fmt::format(
+        "MTU='{1}' in /etc/sysconfig/network/ifcfg-{0}, then sudo wicked ifreload {0}; with NetworkManager: "
+        "sudo nmcli connection modify {0} 802-3-ethernet.mtu {1}",
+        netdev, mtu);
   } else if (platform.distribution == Distribution::kOther) {
-    cure.for_good = fmt::format("mtu {1} for {0} in what configures the network of this system: the command alone ends with a reboot",
-                                netdev, mtu);
+    cure.for_good = fmt::format(
+        "mtu {1} for {0} in what configures the network of this system: the command alone ends with a reboot", netdev,
+        mtu);
   } else {
     cure.for_good = fmt::format(
         "netplan: 'mtu: {1}' below {0} in /etc/netplan/*.yaml, then 'sudo netplan apply'; with "

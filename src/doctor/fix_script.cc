@@ -37,7 +37,8 @@ bool is_command(const std::string& text) {
     if (text.rfind(begin, 0) == 0) {
       // A command that goes on in words is advice.
       const std::string command = text.substr(0, text.find(" #"));
-      for (const char* words : {" or ", "; or", "; then ", ", then", " on the host", ": ", "; else", "; the ", "; check", "; a ", ", "}) {
+      for (const char* words :
+           {" or ", "; or", "; then ", ", then", " on the host", ": ", "; else", "; the ", "; check", "; a ", ", "}) {
         if (command.find(words) != std::string::npos) return false;
       }
       // Words in capitals are for a person to fill in.
@@ -53,7 +54,8 @@ bool is_command(const std::string& text) {
 /// What a kernel may call a device, with the port behind it: nothing of it means more than itself to a shell.
 bool plain_name(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || std::string_view("_-.:/@+, ").find(c) != std::string_view::npos;
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("_-.:/@+, ").find(c) != std::string_view::npos;
   });
 }
 
@@ -81,8 +83,8 @@ std::string quoted(const std::string& text) {
 void add_step(std::string& script, const Finding& finding, const std::string& command, const char* when,
               std::set<std::string>& done) {
   if (command.empty() || !done.insert(command).second) return;
-  const std::string title = printable(
-      fmt::format("# {}{}{}: {}{}", finding.check, finding.subject.empty() ? "" : " ", finding.subject, finding.found, when));
+  const std::string title = printable(fmt::format("# {}{}{}: {}{}", finding.check, finding.subject.empty() ? "" : " ",
+                                                  finding.subject, finding.found, when));
   if (may_run(finding, command)) {
     script += fmt::format("step {} {}\n", quoted(title), quoted(command));
   } else {

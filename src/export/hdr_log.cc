@@ -37,7 +37,8 @@ std::size_t index_of(std::uint64_t value) {
 std::vector<std::uint64_t> counts_of(const stats::Histogram& histogram, double scale) {
   std::vector<std::uint64_t> counts;
   const auto add = [&](double value, std::uint64_t count) {
-    const auto ns = static_cast<std::uint64_t>(std::clamp(std::round(value * scale), 0.0, static_cast<double>(kHighestNs)));
+    const auto ns =
+        static_cast<std::uint64_t>(std::clamp(std::round(value * scale), 0.0, static_cast<double>(kHighestNs)));
     const std::size_t index = index_of(ns);
     if (counts.size() <= index) counts.resize(index + 1);
     counts[index] += count;
@@ -102,7 +103,8 @@ std::string encoded(const std::vector<std::uint64_t>& counts) {
 std::string compressed(const std::string& content) {
   uLongf size = ::compressBound(content.size());
   std::string packed(size, '\0');
-  if (::compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(content.data()), content.size()) != Z_OK) {
+  if (::compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(content.data()),
+                 content.size()) != Z_OK) {
     throw Error(ExitCode::kEnvironment, "zlib cannot compress a histogram");
   }
   packed.resize(size);
@@ -129,10 +131,11 @@ std::string base64(std::string_view bytes) {
 
 std::string hdr_log_header(std::chrono::system_clock::time_point start, const std::string& tool) {
   const double seconds = std::chrono::duration<double>(start.time_since_epoch()).count();
-  return fmt::format("#[Logged with {}]\n#[Histogram log format version 1.3]\n#[StartTime: {:.3f} (seconds since epoch), {}]\n"
-                     "#[BaseTime: {:.3f} (seconds since epoch)]\n#[Values: nanoseconds; Interval_Max: milliseconds]\n"
-                     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
-                     tool, seconds, rfc3339_utc(start), seconds);
+  return fmt::format(
+      "#[Logged with {}]\n#[Histogram log format version 1.3]\n#[StartTime: {:.3f} (seconds since epoch), {}]\n"
+      "#[BaseTime: {:.3f} (seconds since epoch)]\n#[Values: nanoseconds; Interval_Max: milliseconds]\n"
+      "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
+      tool, seconds, rfc3339_utc(start), seconds);
 }
 
 std::string hdr_log_line(const HdrStretch& stretch) {

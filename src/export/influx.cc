@@ -42,7 +42,8 @@ std::string time_text(const std::string& rfc3339) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0;
   double second = 0;
   char z = 0;
-  if (std::sscanf(rfc3339.c_str(), "%d-%d-%dT%d:%d:%lf%c", &year, &month, &day, &hour, &minute, &second, &z) != 7 || z != 'Z') {
+  if (std::sscanf(rfc3339.c_str(), "%d-%d-%dT%d:%d:%lf%c", &year, &month, &day, &hour, &minute, &second, &z) != 7 ||
+      z != 'Z') {
     return {};
   }
   std::tm when{};
@@ -73,7 +74,8 @@ std::string influx(std::span<const RunRecord> runs, const FormatContext& context
       }
     }
     const std::string started = to_text(field("started").get(record));
-    if (!values.empty()) text += fmt::format("gdrperf{} {}{}\n", tags, values, time_text(started.empty() ? context.started : started));
+    if (!values.empty())
+      text += fmt::format("gdrperf{} {}{}\n", tags, values, time_text(started.empty() ? context.started : started));
   }
   return text;
 }

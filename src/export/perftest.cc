@@ -44,7 +44,9 @@ std::string footprint_of(const TestSpec& spec) {
 std::string settings_of(const RunRecord& record) {
   const TestSpec& spec = record.spec;
   std::string text = fmt::format("                    {}\n", perftest_title(spec));
-  const auto line = [&](const char* name, const std::string& value) { text += fmt::format(" {:<16}: {}\n", name, value); };
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format(" {:<16}: {}\n", name, value);
+  };
   const EndRecord& own = record.client.program.empty() ? record.client : record.server;
   line("Device", printable(own.device));
   line("Number of qps", std::to_string(spec.qps));
@@ -134,7 +136,8 @@ std::string message_rate_alone(std::span<const RunRecord> runs, const FormatCont
   std::string text;
   for (const RunRecord& record : runs) {
     if (!record.measured.bandwidth) continue;
-    text += fmt::format("{:.6f}\n", or_zero(record.measured.bandwidth->mean_gbytes) * 1e3 / static_cast<double>(record.spec.size_bytes));
+    text += fmt::format("{:.6f}\n", or_zero(record.measured.bandwidth->mean_gbytes) * 1e3 /
+                                        static_cast<double>(record.spec.size_bytes));
   }
   return text;
 }
@@ -147,7 +150,8 @@ std::string latency_alone(std::span<const RunRecord> runs, const FormatContext&)
   return text;
 }
 
-constexpr Format kFigures[] = {{"bandwidth", bandwidth_alone}, {"message_rate", message_rate_alone}, {"latency", latency_alone}};
+constexpr Format kFigures[] = {
+    {"bandwidth", bandwidth_alone}, {"message_rate", message_rate_alone}, {"latency", latency_alone}};
 
 }  // namespace
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr ImportFormat kImportFormats[] = {
     {"perftest-json", "the file of perftest's --out_json, of any version", is_perftest_json, read_perftest_json},
-    {"perftest", "what perftest (ib_write_bw, ib_send_lat, ...) printed, of one test or of several", is_perftest_text, read_perftest_text},
+    {"perftest", "what perftest (ib_write_bw, ib_send_lat, ...) printed, of one test or of several", is_perftest_text,
+     read_perftest_text},
 };
 
 bool in_gpu(const std::string& buffer) { return buffer != "host"; }
@@ -41,7 +42,8 @@ void complete(RunRecord& run, const ImportHints& hints, const std::string& file)
 std::span<const ImportFormat> import_formats() { return kImportFormats; }
 
 Imported import_results(std::string_view text, const std::string& file, const ImportHints& hints) {
-  const auto format = std::find_if(std::begin(kImportFormats), std::end(kImportFormats), [&](const ImportFormat& each) { return each.recognise(text); });
+  const auto format = std::find_if(std::begin(kImportFormats), std::end(kImportFormats),
+                                   [&](const ImportFormat& each) { return each.recognise(text); });
   if (format == std::end(kImportFormats)) {
     throw usage_error(text.empty() ? file + ": empty" : file + ":1: no output that can be imported",
                       "'gdrperf import --help' lists what can be imported");

@@ -41,7 +41,8 @@ class ImportLines {
 /// Words between blanks and tabs.
 std::vector<std::string_view> words_of(std::string_view line);
 
-/// The whole of `word`: digits, and for a quantity a point and digits. nullopt for anything else (signs, NaN, exponents).
+/// The whole of `word`: digits, and for a quantity a point and digits. nullopt for anything else (signs, NaN,
+/// exponents).
 std::optional<std::uint64_t> count_in(std::string_view word);
 std::optional<double> quantity_in(std::string_view word);
 

@@ -91,8 +91,10 @@ double bytes_of(PerftestUnit unit) { return unit == PerftestUnit::kMebibytes ? k
 std::string accelerator_in(std::string_view setting) {
   constexpr std::string_view kBefore = "Use ";
   constexpr std::string_view kBehind = " memory";
-  if (!setting.starts_with(kBefore) || !setting.ends_with(kBehind) || setting.size() <= kBefore.size() + kBehind.size()) return {};
-  std::string name(setting.substr(kBefore.size(), std::min<std::size_t>(setting.size() - kBefore.size() - kBehind.size(), 32)));
+  if (!setting.starts_with(kBefore) || !setting.ends_with(kBehind) || setting.size() <= kBefore.size() + kBehind.size())
+    return {};
+  std::string name(
+      setting.substr(kBefore.size(), std::min<std::size_t>(setting.size() - kBefore.size() - kBehind.size(), 32)));
   for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return name;
 }
@@ -102,7 +104,8 @@ Bandwidth imported_rate(const PerftestFigures& figures, PerftestUnit unit) {
   const auto gbytes = [&](const std::optional<double>& value) { return value ? *value * scale : kNotTold; };
   Bandwidth rate;
   rate.median_gbytes = rate.mean_gbytes = gbytes(figures.average);
-  rate.max_gbytes = figures.peak && *figures.peak > 0 ? gbytes(figures.peak) : kNotTold;  // 0.00: it did not look for a peak
+  rate.max_gbytes =
+      figures.peak && *figures.peak > 0 ? gbytes(figures.peak) : kNotTold;  // 0.00: it did not look for a peak
   rate.min_gbytes = rate.ci95_low_gbytes = rate.ci95_high_gbytes = kNotTold;
   rate.msg_rate_mpps = figures.rate_mpps.value_or(kNotTold);
   return rate;
@@ -129,14 +132,16 @@ Latency imported_latency(const PerftestFigures& figures, bool halved) {
 std::optional<PerftestSettings> PerftestSettings::of_title(std::string_view title, const ImportPlace& place) {
   const std::string plain = plain_words(title);
   std::string_view rest = plain;
-  if (!rest.ends_with(" Test ") || (!rest.starts_with("RDMA ") && !rest.starts_with("Send ") && !rest.starts_with("Atomic "))) {
+  if (!rest.ends_with(" Test ") ||
+      (!rest.starts_with("RDMA ") && !rest.starts_with("Send ") && !rest.starts_with("Atomic "))) {
     return std::nullopt;
   }
   const auto not_ours = [&] {
     return place.error(fmt::format("'{}': gdrperf has no such test", printable(trimmed(title).substr(0, 60))),
                        "RDMA_Write, RDMA_Write_imm, Send, RDMA_Read and Atomic can be imported");
   };
-  const auto verb = std::find_if(std::begin(kVerbs), std::end(kVerbs), [&](const Verb& each) { return take_words(rest, each.words); });
+  const auto verb = std::find_if(std::begin(kVerbs), std::end(kVerbs),
+                                 [&](const Verb& each) { return take_words(rest, each.words); });
   if (verb == std::end(kVerbs)) throw not_ours();
   PerftestSettings settings;
   RunRecord& run = settings.run_;
@@ -166,7 +171,8 @@ void PerftestSettings::take(std::string_view name, std::string_view value, const
         "two ports together (Dual-port: ON): the result is their sum, and gdrperf's results are of one port",
         "measure each port by itself");
   }
-  if (const std::string accelerator = accelerator_in(plain); !accelerator.empty() && value == "ON") use_memory(accelerator, {});
+  if (const std::string accelerator = accelerator_in(plain); !accelerator.empty() && value == "ON")
+    use_memory(accelerator, {});
   if (plain == "Device" && !value.empty()) run_.client.device = std::string(value.substr(0, 64));
   if (plain == "Number of qps") take_count<&TestSpec::qps>(run_, value, "qps");
   if (plain == "TX depth") take_count<&TestSpec::tx_depth>(run_, value, "tx_depth");
@@ -212,13 +218,16 @@ bool fits(const PerftestFigures& figures, PerftestUnit unit) {
 
 void check_unit(const PerftestFigures& figures, PerftestUnit unit, const ImportPlace& place) {
   if (fits(figures, unit)) return;
-  throw place.error(fmt::format("BW average {} {} is not what MsgRate {} makes with messages of {} bytes", *figures.average,
-                                unit == PerftestUnit::kMebibytes ? "MiB/s" : "Gb/s", *figures.rate_mpps, *figures.bytes),
-                    "the heading's unit or a number is wrong: give what perftest printed, unchanged");
+  throw place.error(
+      fmt::format("BW average {} {} is not what MsgRate {} makes with messages of {} bytes", *figures.average,
+                  unit == PerftestUnit::kMebibytes ? "MiB/s" : "Gb/s", *figures.rate_mpps, *figures.bytes),
+      "the heading's unit or a number is wrong: give what perftest printed, unchanged");
 }
 
-RunRecord perftest_run(const PerftestSettings& settings, const PerftestFigures& figures, PerftestUnit unit, const ImportPlace& place) {
-  if (!figures.bytes || *figures.bytes == 0 || !figures.iterations) throw place.error("no message size and number of iterations");
+RunRecord perftest_run(const PerftestSettings& settings, const PerftestFigures& figures, PerftestUnit unit,
+                       const ImportPlace& place) {
+  if (!figures.bytes || *figures.bytes == 0 || !figures.iterations)
+    throw place.error("no message size and number of iterations");
   if (settings.bandwidth() ? !figures.average : !figures.mean) {
     throw place.error(fmt::format("no {}", settings.bandwidth() ? "BW average" : "t_avg"));
   }

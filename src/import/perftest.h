@@ -42,8 +42,8 @@ struct PerftestFigures {
 /// perftest's "MB/sec" and "MiB/sec" are 2^20 bytes per second, its "Gb/sec" 10^9 bits.
 enum class PerftestUnit { kMebibytes, kGigabits };
 
-/// Whether an average in `unit` is what messages of that size make at their rate, both being rounded; true where one of them
-/// was not printed.
+/// Whether an average in `unit` is what messages of that size make at their rate, both being rounded; true where one of
+/// them was not printed.
 bool fits(const PerftestFigures& figures, PerftestUnit unit);
 /// Throws where the average does not fit the unit that its heading names.
 void check_unit(const PerftestFigures& figures, PerftestUnit unit, const ImportPlace& place);

@@ -74,13 +74,15 @@ class Scanner {
     const bool quoted = peek() == '"';
     if (quoted) ++at_;
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (quoted ? text_[at_] != '"' && text_[at_] != '\n' : ends.find(text_[at_]) == ends.npos)) {
+    while (at_ < text_.size() &&
+           (quoted ? text_[at_] != '"' && text_[at_] != '\n' : ends.find(text_[at_]) == ends.npos)) {
       if (text_[at_] == '\n') break;
       ++at_;
     }
     const std::string_view found = text_.substr(begin, at_ - begin);
     if (at_ == text_.size()) cut();
-    if (quoted && text_[at_] != '"') throw place().error(fmt::format("'{}': a quote that does not end", printable(found.substr(0, 40))));
+    if (quoted && text_[at_] != '"')
+      throw place().error(fmt::format("'{}': a quote that does not end", printable(found.substr(0, 40))));
     if (quoted) ++at_;
     if (trimmed(found).empty()) throw place().error("a name or a value is missing");
     return std::string(trimmed(found).substr(0, 200));
@@ -92,13 +94,16 @@ class Scanner {
   }
 
   void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n')) {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n')) {
       line_ += text_[at_] == '\n' ? 1 : 0;
       ++at_;
     }
   }
 
-  [[noreturn]] void cut() const { throw place().error("ends in the middle: it was cut off", "fetch it again, or run the test again"); }
+  [[noreturn]] void cut() const {
+    throw place().error("ends in the middle: it was cut off", "fetch it again, or run the test again");
+  }
 
   std::string near() const { return printable(trimmed(text_.substr(at_, 20))); }
 
@@ -115,10 +120,11 @@ struct Name {
   Quantity quantity;
 };
 constexpr Name kQuantities[] = {
-    {"BW_peak", &PerftestFigures::peak},     {"BW_average", &PerftestFigures::average}, {"MsgRate", &PerftestFigures::rate_mpps},
-    {"t_min", &PerftestFigures::min},        {"t_max", &PerftestFigures::max},          {"t_typical", &PerftestFigures::typical},
-    {"t_avg", &PerftestFigures::mean},       {"t_stdev", &PerftestFigures::stdev},      {"percentile_99", &PerftestFigures::p99},
-    {"percentile_99.9", &PerftestFigures::p999},
+    {"BW_peak", &PerftestFigures::peak},      {"BW_average", &PerftestFigures::average},
+    {"MsgRate", &PerftestFigures::rate_mpps}, {"t_min", &PerftestFigures::min},
+    {"t_max", &PerftestFigures::max},         {"t_typical", &PerftestFigures::typical},
+    {"t_avg", &PerftestFigures::mean},        {"t_stdev", &PerftestFigures::stdev},
+    {"percentile_99", &PerftestFigures::p99}, {"percentile_99.9", &PerftestFigures::p999},
 };
 
 PerftestFigures figures_of(const Section& results, const std::string& file) {
@@ -147,8 +153,10 @@ PerftestFigures figures_of(const Section& results, const std::string& file) {
 PerftestUnit unit_of(const PerftestFigures& figures, const ImportPlace& place) {
   if (!figures.average || !figures.rate_mpps || !figures.bytes) return PerftestUnit::kMebibytes;
   const bool mebibytes = fits(figures, PerftestUnit::kMebibytes);
-  if (mebibytes != fits(figures, PerftestUnit::kGigabits)) return mebibytes ? PerftestUnit::kMebibytes : PerftestUnit::kGigabits;
-  throw place.error(fmt::format("BW_average {} and MsgRate {} leave open whether that is MiB/s or Gb/s", *figures.average, *figures.rate_mpps),
+  if (mebibytes != fits(figures, PerftestUnit::kGigabits))
+    return mebibytes ? PerftestUnit::kMebibytes : PerftestUnit::kGigabits;
+  throw place.error(fmt::format("BW_average {} and MsgRate {} leave open whether that is MiB/s or Gb/s",
+                                *figures.average, *figures.rate_mpps),
                     "perftest's JSON has no units; the text that it prints has them");
 }
 
@@ -160,14 +168,17 @@ RunRecord run_of(const Report& report, const std::string& file) {
     throw place.error("an object without 'test_info' and 'results': not written by perftest");
   }
   const auto title = info->second.find("test");
-  auto settings = title == info->second.end() ? std::nullopt : PerftestSettings::of_title(title->second.value, {file, title->second.line});
+  auto settings = title == info->second.end()
+                      ? std::nullopt
+                      : PerftestSettings::of_title(title->second.value, {file, title->second.line});
   if (!settings) throw place.error("'test_info' does not name the test");
   for (const auto& [name, entry] : info->second) {
     settings->take(name, entry.value, {file, entry.line});
     if (name == "Test with events") settings->wait_for_events();
     constexpr std::string_view kDevice = "_device";  // "cuda_device", "rocm_device"
     const bool accelerator = name.ends_with(kDevice) && name.size() > kDevice.size();
-    if (const auto index = count_in(entry.value); index && accelerator) settings->use_memory(name.substr(0, name.size() - kDevice.size()), index);
+    if (const auto index = count_in(entry.value); index && accelerator)
+      settings->use_memory(name.substr(0, name.size() - kDevice.size()), index);
   }
   const PerftestFigures figures = figures_of(results->second, file);
   return perftest_run(*settings, figures, unit_of(figures, place), place);
@@ -183,7 +194,8 @@ bool is_perftest_json(std::string_view text) {
 void read_perftest_json(std::string_view text, const std::string& file, Imported& into) {
   Scanner scanner(text, file);
   while (const auto report = scanner.next()) {
-    if (into.runs.size() == kMostImported) throw scanner.place().error(fmt::format("more than {} runs", kMostImported), "give it in parts");
+    if (into.runs.size() == kMostImported)
+      throw scanner.place().error(fmt::format("more than {} runs", kMostImported), "give it in parts");
     into.runs.push_back(run_of(*report, file));
   }
 }

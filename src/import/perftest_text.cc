@@ -46,9 +46,11 @@ constexpr Column kColumns[] = {
 };
 
 /// Settings stand as "Name   : value", one or two to a line.
-constexpr std::string_view kSettings[] = {"Dual-port", "Device", "Number of qps", "Connection type", "TX depth", "RX depth", "CQ Moderation",
-                                          "Post List", "Mtu", "GID index", "Max inline data", "rdma_cm QPs"};
-/// What it prints as it takes memory of an accelerator: whose, where the words say it, and in front of which index, if any.
+constexpr std::string_view kSettings[] = {"Dual-port", "Device",    "Number of qps",   "Connection type",
+                                          "TX depth",  "RX depth",  "CQ Moderation",   "Post List",
+                                          "Mtu",       "GID index", "Max inline data", "rdma_cm QPs"};
+/// What it prints as it takes memory of an accelerator: whose, where the words say it, and in front of which index, if
+/// any.
 struct MemoryWords {
   std::string_view words;
   std::string_view kind;  ///< "": some accelerator's
@@ -83,9 +85,12 @@ class TableReader {
       take(trimmed(lines.line()), lines.open_ended());
     }
     if (!columns_.empty()) note_cut();
-    if (cut_rows_ > kMostNamed) into_.warnings.push_back(fmt::format("{}: {} more rows that were cut off: left out", place_.text(), cut_rows_ - kMostNamed));
+    if (cut_rows_ > kMostNamed)
+      into_.warnings.push_back(
+          fmt::format("{}: {} more rows that were cut off: left out", place_.text(), cut_rows_ - kMostNamed));
     if (!into_.runs.empty()) return;
-    if (headings_ == 0) throw place_.error("ends without a table: no line begins with '#bytes'", "give all that perftest printed");
+    if (headings_ == 0)
+      throw place_.error("ends without a table: no line begins with '#bytes'", "give all that perftest printed");
     throw place_.error("no table in it has a whole row",
                        "for a write or a read the client has the result, the server has none");
   }
@@ -147,14 +152,17 @@ class TableReader {
   void begin(std::string_view line) {
     ++headings_;
     if (!settings_) {
-      throw place_.error("a table without the title that perftest prints above it (like 'RDMA_Write BW Test'): which test it is "
-                         "is not known", "give all that perftest printed");
+      throw place_.error(
+          "a table without the title that perftest prints above it (like 'RDMA_Write BW Test'): which test it is "
+          "is not known",
+          "give all that perftest printed");
     }
     columns_.clear();
     if (line.find(" Port1[") != line.npos) settings_->take("Dual-port", "ON", place_);
     unit_ = line.find("[Gb/sec]") == line.npos ? PerftestUnit::kMebibytes : PerftestUnit::kGigabits;
     while (!line.empty()) {
-      const auto column = std::find_if(std::begin(kColumns), std::end(kColumns), [&](const Column& each) { return line.starts_with(each.name); });
+      const auto column = std::find_if(std::begin(kColumns), std::end(kColumns),
+                                       [&](const Column& each) { return line.starts_with(each.name); });
       if (column == std::end(kColumns)) {
         throw place_.error(fmt::format("no column of perftest that is known: '{}'", printable(line.substr(0, 40))));
       }
@@ -174,10 +182,12 @@ class TableReader {
     const auto words = words_of(line);
     // A number may go on where the file was cut.
     if (open_ended || words.size() < columns_.size()) {
-      if (++cut_rows_ <= kMostNamed) into_.warnings.push_back(fmt::format("{}: a row that was cut off: left out", place_.text()));
+      if (++cut_rows_ <= kMostNamed)
+        into_.warnings.push_back(fmt::format("{}: a row that was cut off: left out", place_.text()));
       return;
     }
-    if (into_.runs.size() == kMostImported) throw place_.error(fmt::format("more than {} rows", kMostImported), "give it in parts");
+    if (into_.runs.size() == kMostImported)
+      throw place_.error(fmt::format("more than {} rows", kMostImported), "give it in parts");
     if (words.size() > columns_.size())
       throw place_.error(fmt::format("a row of {} numbers under {} columns", words.size(), columns_.size()));
     PerftestFigures figures;
@@ -212,11 +222,15 @@ bool is_perftest_text(std::string_view text) {
   while (lines.next()) {
     const std::string_view line = trimmed(lines.line());
     if (line.starts_with(kHeading) && line.find("#iterations") != line.npos) return true;
-    if ((line.starts_with("RDMA_") || line.starts_with("Send") || line.starts_with("Atomic")) && line.ends_with(" Test")) return true;
+    if ((line.starts_with("RDMA_") || line.starts_with("Send") || line.starts_with("Atomic")) &&
+        line.ends_with(" Test"))
+      return true;
   }
   return false;
 }
 
-void read_perftest_text(std::string_view text, const std::string& file, Imported& into) { TableReader(file, into).read(text); }
+void read_perftest_text(std::string_view text, const std::string& file, Imported& into) {
+  TableReader(file, into).read(text);
+}
 
 }  // namespace gdrperf::report

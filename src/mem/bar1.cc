@@ -26,12 +26,14 @@ Function* nvml_function(void* library, const char* name) {
 
 std::string bar1_obstacle(std::uint64_t wanted, std::uint64_t total) {
   if (total == 0 || wanted <= total) return {};
-  return fmt::format("the run's memory there has {}, the GPU's BAR1, through which a NIC reaches it, {}", format_size(wanted), format_size(total));
+  return fmt::format("the run's memory there has {}, the GPU's BAR1, through which a NIC reaches it, {}",
+                     format_size(wanted), format_size(total));
 }
 
 std::string bar1_suspicion(std::uint64_t wanted, std::optional<std::uint64_t> free) {
   if (!free || wanted <= *free) return {};
-  return fmt::format("of the GPU's BAR1, through which a NIC reaches its memory, {} are free, and {} are wanted", format_size(*free), format_size(wanted));
+  return fmt::format("of the GPU's BAR1, through which a NIC reaches its memory, {} are free, and {} are wanted",
+                     format_size(*free), format_size(wanted));
 }
 
 std::optional<std::uint64_t> bar1_free(const std::string& pci_address) {

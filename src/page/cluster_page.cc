@@ -29,7 +29,9 @@ double figure_at(const ClusterJson& object, const char* name) {
   return value.is_number() ? value.get<double>() : std::nan("");
 }
 
-ClusterJson figure_or_null(double value) { return std::isfinite(value) ? ClusterJson(std::round(value * 1e4) / 1e4) : ClusterJson(nullptr); }
+ClusterJson figure_or_null(double value) {
+  return std::isfinite(value) ? ClusterJson(std::round(value * 1e4) / 1e4) : ClusterJson(nullptr);
+}
 
 /// Elements of a list; none where it is none.
 const ClusterJson& list_at(const ClusterJson& object, const char* name) {
@@ -43,7 +45,8 @@ std::string nic_words(const ClusterJson& nics, double number) {
   if (!(number >= 0) || number >= static_cast<double>(nics.size())) return "an unknown NIC";
   const ClusterJson& nic = nics[static_cast<std::size_t>(number)];
   const double rank = figure_at(nic, "rank");
-  return fmt::format("{} {} (rank {:.0f})", word_at(nic, "host"), word_at(nic, "device"), std::isfinite(rank) ? rank : -1.0);
+  return fmt::format("{} {} (rank {:.0f})", word_at(nic, "host"), word_at(nic, "device"),
+                     std::isfinite(rank) ? rank : -1.0);
 }
 
 std::string part_words(const ClusterJson& suspect, const ClusterJson& nics, const ClusterJson& ranks) {
@@ -51,7 +54,9 @@ std::string part_words(const ClusterJson& suspect, const ClusterJson& nics, cons
   const double rail = figure_at(suspect, "rail");
   const std::string of_rail = std::isfinite(rail) ? fmt::format(", rail {:.0f}", rail) : std::string();
   if (part == "nic") return "NIC " + nic_words(nics, figure_at(suspect, "nic")) + of_rail;
-  if (part == "pair") return fmt::format("pair {} and {}", nic_words(nics, figure_at(suspect, "nic")), nic_words(nics, figure_at(suspect, "peer_nic")));
+  if (part == "pair")
+    return fmt::format("pair {} and {}", nic_words(nics, figure_at(suspect, "nic")),
+                       nic_words(nics, figure_at(suspect, "peer_nic")));
   if (part == "rail") return fmt::format("rail {:.0f}", std::isfinite(rail) ? rail : -1.0);
   if (part == "leaf") return "leaf " + word_at(suspect, "leaf") + of_rail;
   if (part == "uplink") return "uplinks of leaf " + word_at(suspect, "leaf") + of_rail;
@@ -88,8 +93,9 @@ std::string inspection_words(const ClusterJson& document, double nic) {
     const double other = figure_at(each, "other_loopback_gbytes");
     constexpr double kAlike = 0.95;
     if (own > 0 && other > 0) {
-      words = fmt::format("; its loopback reaches {:.0f} % of another NIC's: {}", 100 * own / other,
-                          own < kAlike * other ? "suspect the NIC or its host" : "more likely its cable or switch port");
+      words =
+          fmt::format("; its loopback reaches {:.0f} % of another NIC's: {}", 100 * own / other,
+                      own < kAlike * other ? "suspect the NIC or its host" : "more likely its cable or switch port");
     }
     const ClusterJson& rose = member(each, "counters_that_rose");
     if (rose.is_object()) {
@@ -113,9 +119,14 @@ void take_suspect(const ClusterJson& suspect, const ClusterJson& document, PageC
                   way == "sends"      ? " when it sends"
                   : way == "receives" ? " when it receives"
                                       : "");
-  list.push_back({{"part", part}, {"verdict", verdict}, {"text", text}, {"nic", figure_or_null(figure_at(suspect, "nic"))},
-                  {"rail", figure_or_null(figure_at(suspect, "rail"))}, {"rank", figure_or_null(figure_at(suspect, "rank"))},
-                  {"retests", figure_or_null(figure_at(suspect, "retests"))}, {"measurements", figure_or_null(figure_at(suspect, "measurements"))}});
+  list.push_back({{"part", part},
+                  {"verdict", verdict},
+                  {"text", text},
+                  {"nic", figure_or_null(figure_at(suspect, "nic"))},
+                  {"rail", figure_or_null(figure_at(suspect, "rail"))},
+                  {"rank", figure_or_null(figure_at(suspect, "rank"))},
+                  {"retests", figure_or_null(figure_at(suspect, "retests"))},
+                  {"measurements", figure_or_null(figure_at(suspect, "measurements"))}});
   // The same part in other series is one part.
   const Level level = verdict == "slow" ? Level::kBad : Level::kWarn;
   const auto same = std::find_if(cluster.findings.begin(), cluster.findings.end(),
@@ -124,11 +135,13 @@ void take_suspect(const ClusterJson& suspect, const ClusterJson& document, PageC
     same->text += "; also " + text;
   } else if (verdict == "slow") {
     ++cluster.slow;
-    cluster.findings.push_back({Level::kBad, part, text + ", confirmed by retests" + inspection_words(document, figure_at(suspect, "nic")),
+    cluster.findings.push_back({Level::kBad, part,
+                                text + ", confirmed by retests" + inspection_words(document, figure_at(suspect, "nic")),
                                 cluster_advice(word_at(suspect, "part"))});
   } else if (verdict == "undecided") {
     ++cluster.undecided;
-    cluster.findings.push_back({Level::kWarn, part, text + "; retests did not decide", "run gdrperf cluster again, with more --rounds"});
+    cluster.findings.push_back(
+        {Level::kWarn, part, text + "; retests did not decide", "run gdrperf cluster again, with more --rounds"});
   }
 }
 
@@ -136,17 +149,24 @@ void take_ranks(const ClusterJson& document, PageCluster& cluster) {
   for (const ClusterJson& rank : list_at(document, "ranks")) {
     const std::string lost = word_at(rank, "lost");
     if (lost.empty()) continue;
-    cluster.findings.push_back({Level::kWarn, fmt::format("rank {:.0f} on {}", figure_at(rank, "rank"), word_at(rank, "host")), "was lost: " + lost, ""});
+    cluster.findings.push_back({Level::kWarn,
+                                fmt::format("rank {:.0f} on {}", figure_at(rank, "rank"), word_at(rank, "host")),
+                                "was lost: " + lost, ""});
   }
   const ClusterJson& failed = list_at(document, "failed");
   if (!failed.empty()) {
-    cluster.findings.push_back({Level::kWarn, "", fmt::format("{} links failed, the first: {}", failed.size(), word_at(failed.front(), "why")), ""});
+    cluster.findings.push_back(
+        {Level::kWarn, "", fmt::format("{} links failed, the first: {}", failed.size(), word_at(failed.front(), "why")),
+         ""});
   }
-  if (cluster.partial) cluster.findings.push_back({Level::kWarn, "", "The job ended early: rounds are missing, suspects were not judged.", ""});
+  if (cluster.partial)
+    cluster.findings.push_back(
+        {Level::kWarn, "", "The job ended early: rounds are missing, suspects were not judged.", ""});
   const ClusterJson& differences = member(document, "differences");
   if (!differences.is_object()) return;
   for (const auto& [what, values] : differences.items()) {
-    cluster.findings.push_back({Level::kNote, "", fmt::format("{} differs between ranks ({} values)", what, values.size()), ""});
+    cluster.findings.push_back(
+        {Level::kNote, "", fmt::format("{} differs between ranks ({} values)", what, values.size()), ""});
   }
 }
 
@@ -161,10 +181,12 @@ PageCluster parse_cluster_page(std::string_view text, const std::string& path) {
   cluster.partial = member(document, "partial") == true;
   ClusterJson nics = ClusterJson::array();
   for (const ClusterJson& nic : list_at(document, "nics")) {
-    ClusterJson row = {word_at(nic, "host"), figure_or_null(figure_at(nic, "rank")), word_at(nic, "device"), figure_or_null(figure_at(nic, "rail"))};
+    ClusterJson row = {word_at(nic, "host"), figure_or_null(figure_at(nic, "rank")), word_at(nic, "device"),
+                       figure_or_null(figure_at(nic, "rail"))};
     for (const char* way : {"sends", "receives"}) {
       const ClusterJson& effect = member(nic, way);
-      for (const char* name : {"shift_percent", "ci95_low_percent", "ci95_high_percent"}) row.push_back(figure_or_null(figure_at(effect, name)));
+      for (const char* name : {"shift_percent", "ci95_low_percent", "ci95_high_percent"})
+        row.push_back(figure_or_null(figure_at(effect, name)));
     }
     nics.push_back(std::move(row));
   }
@@ -172,10 +194,17 @@ PageCluster parse_cluster_page(std::string_view text, const std::string& path) {
   ClusterJson suspects = ClusterJson::array();
   for (const ClusterJson& suspect : list_at(document, "suspects")) take_suspect(suspect, document, cluster, suspects);
   take_ranks(document, cluster);
-  const ClusterJson data = {{"path", path}, {"started", cluster.started}, {"verdict", cluster.verdict}, {"partial", cluster.partial},
-                            {"test", member(document, "test")}, {"typical_gbytes", figure_or_null(figure_at(document, "typical_gbytes"))},
-                            {"tool", member(document, "tool")}, {"launcher", word_at(document, "launcher")},
-                            {"nics", std::move(nics)}, {"suspects", std::move(suspects)}, {"patterns", list_at(document, "patterns")},
+  const ClusterJson data = {{"path", path},
+                            {"started", cluster.started},
+                            {"verdict", cluster.verdict},
+                            {"partial", cluster.partial},
+                            {"test", member(document, "test")},
+                            {"typical_gbytes", figure_or_null(figure_at(document, "typical_gbytes"))},
+                            {"tool", member(document, "tool")},
+                            {"launcher", word_at(document, "launcher")},
+                            {"nics", std::move(nics)},
+                            {"suspects", std::move(suspects)},
+                            {"patterns", list_at(document, "patterns")},
                             {"collectives", list_at(document, "collectives")},
                             {"differences", member(document, "differences")}};
   cluster.data = data.dump(-1, ' ', false, ClusterJson::error_handler_t::replace);
@@ -185,12 +214,19 @@ PageCluster parse_cluster_page(std::string_view text, const std::string& path) {
 std::string cluster_headline(const PageCluster& cluster) {
   const auto parts = [](std::size_t count) { return fmt::format("{} part{}", count, count == 1 ? "" : "s"); };
   if (cluster.slow == 1) {
-    const auto slow = std::find_if(cluster.findings.begin(), cluster.findings.end(), [](const Finding& each) { return each.level == Level::kBad; });
-    if (slow != cluster.findings.end()) return fmt::format("{} is slow: {}. The cluster has {} NICs.", slow->subject, slow->text.substr(0, slow->text.find_first_of(",;")), cluster.nics);
+    const auto slow = std::find_if(cluster.findings.begin(), cluster.findings.end(),
+                                   [](const Finding& each) { return each.level == Level::kBad; });
+    if (slow != cluster.findings.end())
+      return fmt::format("{} is slow: {}. The cluster has {} NICs.", slow->subject,
+                         slow->text.substr(0, slow->text.find_first_of(",;")), cluster.nics);
   }
-  if (cluster.slow > 0) return fmt::format("{} of a cluster of {} NICs {} slow.", parts(cluster.slow), cluster.nics, cluster.slow == 1 ? "is" : "are");
-  if (cluster.undecided > 0) return fmt::format("{} of a cluster of {} NICs may be slow.", parts(cluster.undecided), cluster.nics);
-  if (cluster.partial || cluster.verdict == "inconclusive") return fmt::format("A cluster of {} NICs could not be judged.", cluster.nics);
+  if (cluster.slow > 0)
+    return fmt::format("{} of a cluster of {} NICs {} slow.", parts(cluster.slow), cluster.nics,
+                       cluster.slow == 1 ? "is" : "are");
+  if (cluster.undecided > 0)
+    return fmt::format("{} of a cluster of {} NICs may be slow.", parts(cluster.undecided), cluster.nics);
+  if (cluster.partial || cluster.verdict == "inconclusive")
+    return fmt::format("A cluster of {} NICs could not be judged.", cluster.nics);
   return fmt::format("All well: none of the cluster's {} NICs is slow.", cluster.nics);
 }
 

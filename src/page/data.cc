@@ -73,7 +73,8 @@ std::vector<double> thinned(const std::vector<double>& values, std::size_t most)
 
 /// Batches in ten-thousandths of the run's figure, one blank between, runs by commas.
 std::string series_of(const RunTable& runs) {
-  const std::size_t most = std::clamp(kSeriesBudget / std::max<std::size_t>(runs.rows(), 1), kShortestSeries, std::size_t{1000});
+  const std::size_t most =
+      std::clamp(kSeriesBudget / std::max<std::size_t>(runs.rows(), 1), kShortestSeries, std::size_t{1000});
   std::string all;
   for (std::size_t row = 0; row < runs.rows(); ++row) {
     if (row > 0) all += ',';
@@ -96,7 +97,8 @@ Data document_data(const PageDocument& document) {
     columns[RunTable::columns()[place]] = column(document.runs, place);
   }
   Data counters = Data::array();
-  for (const PageCounter& each : document.counters) counters.push_back({each.end, each.device, each.name, each.rise, each.runs});
+  for (const PageCounter& each : document.counters)
+    counters.push_back({each.end, each.device, each.name, each.rise, each.runs});
   return {{"path", document.path},
           {"head", Data::parse(document.head)},
           {"rows", document.runs.rows()},
@@ -123,8 +125,12 @@ Data trend_data(const PageTrend& trend) {
   std::map<Outside, Data> changes;
   for (const compare::CellTrend& cell : trend.trends.changed) {
     for (const compare::TrendChange& each : cell.changes) {
-      const auto at = std::find_if(trend.sessions.begin(), trend.sessions.end(), [&](const auto& one) { return one.second == each.path; });
-      changes[cell.cell].push_back({{"at", at - trend.sessions.begin()}, {"before", each.before}, {"after", each.after}, {"change", each.change}});
+      const auto at = std::find_if(trend.sessions.begin(), trend.sessions.end(),
+                                   [&](const auto& one) { return one.second == each.path; });
+      changes[cell.cell].push_back({{"at", at - trend.sessions.begin()},
+                                    {"before", each.before},
+                                    {"after", each.after},
+                                    {"change", each.change}});
     }
   }
   Data cells = Data::array();
@@ -132,18 +138,28 @@ Data trend_data(const PageTrend& trend) {
     Data values = Data::array();
     for (const double value : cell.values) values.push_back(number_or_null(value));
     const auto found = changes.find(cell.name);
-    cells.push_back({{"name", cell.name}, {"higher", cell.better == compare::Better::kHigher}, {"values", std::move(values)},
+    cells.push_back({{"name", cell.name},
+                     {"higher", cell.better == compare::Better::kHigher},
+                     {"values", std::move(values)},
                      {"changes", found == changes.end() ? Data::array() : found->second}});
   }
-  return {{"folder", trend.folder}, {"machine", trend.machine}, {"sessions", std::move(sessions)}, {"cells", std::move(cells)}};
+  return {{"folder", trend.folder},
+          {"machine", trend.machine},
+          {"sessions", std::move(sessions)},
+          {"cells", std::move(cells)}};
 }
 
 Data published_data() {
   Data all = Data::array();
   for (const report::PublishedFigure& each : report::published_figures()) {
     if (!each.gpudirect_rdma || each.gbytes <= 0 || each.relations.empty()) continue;
-    all.push_back({{"relations", each.relations}, {"gbps", each.gbytes * 8}, {"link_gbps", each.link_gbps}, {"op", each.op},
-                   {"gpu", each.gpu}, {"nic", each.nic}, {"source", each.source}});
+    all.push_back({{"relations", each.relations},
+                   {"gbps", each.gbytes * 8},
+                   {"link_gbps", each.link_gbps},
+                   {"op", each.op},
+                   {"gpu", each.gpu},
+                   {"nic", each.nic},
+                   {"source", each.source}});
   }
   return all;
 }
@@ -152,7 +168,8 @@ Data verdict_data(const Page& page) {
   const Verdict verdict = judge(page);
   Data findings = Data::array();
   for (const Finding& each : verdict.findings) {
-    findings.push_back({{"level", to_string(each.level)}, {"subject", each.subject}, {"text", each.text}, {"todo", each.todo}});
+    findings.push_back(
+        {{"level", to_string(each.level)}, {"subject", each.subject}, {"text", each.text}, {"todo", each.todo}});
   }
   return {{"level", to_string(verdict.level)}, {"headline", verdict.headline}, {"findings", std::move(findings)}};
 }
@@ -168,8 +185,14 @@ std::string page_data(const Page& page) {
   for (const PageTrend& each : page.trends) trends.push_back(trend_data(each));
   Data clusters = Data::array();
   for (const PageCluster& each : page.clusters) clusters.push_back(Data::parse(each.data));
-  const Data all = {{"tool", page.tool}, {"title", title_of(page)}, {"verdict", verdict_data(page)},        {"documents", std::move(documents)},
-                    {"comparisons", std::move(comparisons)}, {"trends", std::move(trends)}, {"clusters", std::move(clusters)}, {"published", published_data()}};
+  const Data all = {{"tool", page.tool},
+                    {"title", title_of(page)},
+                    {"verdict", verdict_data(page)},
+                    {"documents", std::move(documents)},
+                    {"comparisons", std::move(comparisons)},
+                    {"trends", std::move(trends)},
+                    {"clusters", std::move(clusters)},
+                    {"published", published_data()}};
   return script_safe(all.dump(-1, ' ', false, Data::error_handler_t::replace));
 }
 

@@ -11,11 +11,13 @@
 namespace gdrperf::page {
 namespace {
 
-std::optional<SlowPlace> slowness(const std::string& place, const PlaceFacts& facts, const std::map<std::string, double>& alike) {
+std::optional<SlowPlace> slowness(const std::string& place, const PlaceFacts& facts,
+                                  const std::map<std::string, double>& alike) {
   SlowPlace slow{place, facts.relation, 1, false};
   for (const auto& [op, gbps] : facts.peak_gbps) {
     const auto typical = alike.find(op);
-    if (typical == alike.end() || gbps >= kAlikeShare * typical->second || gbps / typical->second >= slow.share) continue;
+    if (typical == alike.end() || gbps >= kAlikeShare * typical->second || gbps / typical->second >= slow.share)
+      continue;
     slow.share = gbps / typical->second;
     slow.against_others = true;
   }
@@ -39,19 +41,22 @@ std::string share_words(double share) {
 }
 
 std::string slow_words(std::vector<SlowPlace> slow) {
-  std::stable_sort(slow.begin(), slow.end(), [](const SlowPlace& one, const SlowPlace& other) { return one.share < other.share; });
+  std::stable_sort(slow.begin(), slow.end(),
+                   [](const SlowPlace& one, const SlowPlace& other) { return one.share < other.share; });
   const SlowPlace& worst = slow.front();
   const char* of = worst.against_others ? "of the other" : "of what its";
   const char* whose = worst.against_others ? "pairs" : "path can carry";
   const std::string share = fmt::format("{} {} {} {}", share_words(worst.share), of, worst.relation, whose);
   if (slow.size() == 1) return fmt::format("{} is slow: {}", spaced(worst.place), share);
   const std::size_t others = slow.size() - 1;
-  return fmt::format("{} and {} other pair{} are slow; the worst reaches {}", spaced(worst.place), others, others == 1 ? "" : "s", share);
+  return fmt::format("{} and {} other pair{} are slow; the worst reaches {}", spaced(worst.place), others,
+                     others == 1 ? "" : "s", share);
 }
 
 std::string noise_words(const Tally& tally) {
   const char* verb = tally.noisy == 1 ? "is" : "are";
-  if (tally.slow.empty()) return fmt::format("{} of {} {} too noisy to judge", tally.noisy, counted_pairs(tally.places), verb);
+  if (tally.slow.empty())
+    return fmt::format("{} of {} {} too noisy to judge", tally.noisy, counted_pairs(tally.places), verb);
   return fmt::format("; {} other{} {} too noisy to judge", tally.noisy, tally.noisy == 1 ? "" : "s", verb);
 }
 
@@ -61,8 +66,8 @@ std::string places_words(const Page& page, const Tally& tally) {
     return (tally.slow.empty() ? "" : slow_words(tally.slow)) + (tally.noisy > 0 ? noise_words(tally) : "") + ".";
   }
   if (tally.unknown == tally.places) {
-    return fmt::format("{} measured without trouble; the theoretical maximum of {} is not known.", counted_pairs(tally.places),
-                       tally.places == 1 ? "its path" : "their paths");
+    return fmt::format("{} measured without trouble; the theoretical maximum of {} is not known.",
+                       counted_pairs(tally.places), tally.places == 1 ? "its path" : "their paths");
   }
   if (tally.unknown > 0) {
     return fmt::format("{} of {} are near the maximum of their path; that of the others is not known.", tally.fine,

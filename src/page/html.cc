@@ -44,10 +44,12 @@ std::string list_html(std::span<const Finding> findings) {
 std::string verdict_html(const Verdict& verdict) {
   const std::span<const Finding> all(verdict.findings);
   const std::size_t open = all.size() > kOpenFindings + 2 ? kOpenFindings : all.size();
-  std::string out = fmt::format("<p class=\"headline {}\">{}</p>\n", to_string(verdict.level), html_text(verdict.headline));
+  std::string out =
+      fmt::format("<p class=\"headline {}\">{}</p>\n", to_string(verdict.level), html_text(verdict.headline));
   out += list_html(all.first(open));
   if (open < all.size()) {
-    out += fmt::format("<details><summary>{} more</summary>\n{}</details>\n", all.size() - open, list_html(all.subspan(open)));
+    out += fmt::format("<details><summary>{} more</summary>\n{}</details>\n", all.size() - open,
+                       list_html(all.subspan(open)));
   }
   return out;
 }

@@ -28,9 +28,9 @@ std::string best_table(const std::vector<Curve>& curves) {
       "| :--- | :--- | :--- | ---: | ---: | ---: | ---: |\n";
   for (const Curve& each : curves) {
     const Curve::Point& best = best_of(each);
-    out += fmt::format("| {} | {} | {} | {} | {} | {} to {} | {} |\n", markdown_text(each.op), markdown_text(each.relation),
-                       each.staged ? "staged" : "direct", figure(each, best.middle), format_size(best.bytes),
-                       figure(each, best.low), figure(each, best.high),
+    out += fmt::format("| {} | {} | {} | {} | {} | {} to {} | {} |\n", markdown_text(each.op),
+                       markdown_text(each.relation), each.staged ? "staged" : "direct", figure(each, best.middle),
+                       format_size(best.bytes), figure(each, best.low), figure(each, best.high),
                        each.share > 0 ? fmt::format("{:.0f} %", each.share * 100) : "-");
   }
   return out;
@@ -46,7 +46,8 @@ std::string to_markdown(const Page& page) {
                        each.subject.empty() ? "" : markdown_text(each.subject) + ": ", markdown_text(each.text),
                        each.todo.empty() ? "" : " - " + markdown_text(each.todo));
   }
-  for (const PageCluster& each : page.clusters) out += fmt::format("\n{}, {}\n", markdown_text(each.path), markdown_text(each.started));
+  for (const PageCluster& each : page.clusters)
+    out += fmt::format("\n{}, {}\n", markdown_text(each.path), markdown_text(each.started));
   if (page.documents.empty()) return out;
   const PageDocument& shown = page.documents.back();
   out += fmt::format("\n{}, {}{}\n\n", markdown_text(shown.path), markdown_text(shown.started),

@@ -13,13 +13,14 @@ namespace {
 /// Why a path is slow and what helps, by relation.
 std::string advice_for(const std::string& place, const PlaceFacts& facts) {
   const std::size_t slash = place.find('/');
-  const std::string explain =
-      fmt::format("gdrperf topo --explain {} {}", place.substr(0, slash), place.substr(std::min(slash + 1, place.size())));
+  const std::string explain = fmt::format("gdrperf topo --explain {} {}", place.substr(0, slash),
+                                          place.substr(std::min(slash + 1, place.size())));
   if (facts.relation == "SYS" || facts.relation == "NODE") {
     return fmt::format("use a NIC nearer to this memory (gdrperf topo lists the best NIC); {} shows the path", explain);
   }
   if (facts.relation == "HOST") return "run gdrperf doctor; place memory and CPU on the NIC's NUMA node";
-  return fmt::format("run gdrperf doctor (it checks ACS, IOMMU, payload size and link width); {} shows the path", explain);
+  return fmt::format("run gdrperf doctor (it checks ACS, IOMMU, payload size and link width); {} shows the path",
+                     explain);
 }
 
 std::string percent_of(double share) { return fmt::format("{:.0f} %", share * 100); }
@@ -99,20 +100,23 @@ Finding judge_place(const std::string& place, const PlaceFacts& facts, const std
   };
   if (facts.worst_share > 0 && facts.worst_share < kFineShare) {
     const Level level = facts.worst_share < kPoorShare ? Level::kBad : Level::kWarn;
-    say(level, fmt::format("{} reaches {} of the theoretical maximum of this {} path{}", facts.worst_op, percent_of(facts.worst_share),
-                           facts.relation, facts.limited_by.empty() ? "" : " (limited by " + facts.limited_by + ")"));
+    say(level, fmt::format("{} reaches {} of the theoretical maximum of this {} path{}", facts.worst_op,
+                           percent_of(facts.worst_share), facts.relation,
+                           facts.limited_by.empty() ? "" : " (limited by " + facts.limited_by + ")"));
     finding.todo = advice_for(place, facts);
   }
   for (const auto& [op, gbps] : facts.peak_gbps) {
     const auto typical = alike.find(op);
     if (typical == alike.end() || gbps >= kAlikeShare * typical->second) continue;
-    say(Level::kBad, fmt::format("{} reaches {} of the other {} pairs' median", op, percent_of(gbps / typical->second), facts.relation));
+    say(Level::kBad, fmt::format("{} reaches {} of the other {} pairs' median", op, percent_of(gbps / typical->second),
+                                 facts.relation));
     finding.todo = advice_for(place, facts);
   }
   if (!facts.unstable.empty()) {
     say(Level::kWarn, unstable_words(facts));
-    if (finding.todo.empty()) finding.todo = fmt::format("see the batches over time; a longer {}, an idle machine or fixed clocks help",
-                                                          stop_flag<&StopRule::cap>());
+    if (finding.todo.empty())
+      finding.todo = fmt::format("see the batches over time; a longer {}, an idle machine or fixed clocks help",
+                                 stop_flag<&StopRule::cap>());
   }
   return finding;
 }

@@ -21,8 +21,9 @@ constexpr double kBottom = 40;
 
 /// Okabe and Ito's colours, which colour-blind people tell apart.
 const char* colour_of(const std::string& relation) {
-  static const std::map<std::string, const char*> colours = {{"PIX", "#0072b2"},  {"PXB", "#009e73"}, {"PHB", "#e69f00"},
-                                                             {"NODE", "#cc79a7"}, {"SYS", "#d55e00"}, {"HOST", "#6b7280"}};
+  static const std::map<std::string, const char*> colours = {{"PIX", "#0072b2"}, {"PXB", "#009e73"},
+                                                             {"PHB", "#e69f00"}, {"NODE", "#cc79a7"},
+                                                             {"SYS", "#d55e00"}, {"HOST", "#6b7280"}};
   const auto found = colours.find(relation);
   return found == colours.end() ? "#6b7280" : found->second;
 }
@@ -61,18 +62,19 @@ class Panel {
 
   std::string draw() const {
     const bool bandwidth = curves_.front()->bandwidth();
-    std::string out = fmt::format(R"(<text x="{:.0f}" y="20" class="t">{} ({})</text>)", left_ + kLeft, html_text(curves_.front()->op),
-                                  bandwidth ? "GB/s" : "p50");
+    std::string out = fmt::format(R"(<text x="{:.0f}" y="20" class="t">{} ({})</text>)", left_ + kLeft,
+                                  html_text(curves_.front()->op), bandwidth ? "GB/s" : "p50");
     for (double tick = y_.low; tick <= y_.high * 1.001; tick *= 10) {
-      out += fmt::format(R"(<line class="g" x1="{0:.1f}" x2="{1:.1f}" y1="{2:.1f}" y2="{2:.1f}"/><text x="{3:.1f}" y="{4:.1f}" text-anchor="end">{5}</text>)",
-                         x_.from, x_.to, y_.at(tick), x_.from - 6, y_.at(tick) + 4, tick_words(tick, bandwidth));
+      out += fmt::format(
+          R"(<line class="g" x1="{0:.1f}" x2="{1:.1f}" y1="{2:.1f}" y2="{2:.1f}"/><text x="{3:.1f}" y="{4:.1f}" text-anchor="end">{5}</text>)",
+          x_.from, x_.to, y_.at(tick), x_.from - 6, y_.at(tick) + 4, tick_words(tick, bandwidth));
     }
     const double steps = std::log2(x_.high / x_.low);
     const double stride = std::max(1.0, std::ceil(steps / 6));
     for (double step = 0; step <= steps + 0.01; step += stride) {
       const double bytes = x_.low * std::exp2(step);
-      out += fmt::format(R"(<text x="{:.1f}" y="{:.0f}" text-anchor="middle">{}</text>)", x_.at(bytes), kHeight - kBottom + 18,
-                         format_size(static_cast<std::uint64_t>(bytes)));
+      out += fmt::format(R"(<text x="{:.1f}" y="{:.0f}" text-anchor="middle">{}</text>)", x_.at(bytes),
+                         kHeight - kBottom + 18, format_size(static_cast<std::uint64_t>(bytes)));
     }
     double legend = left_ + kLeft + 110;
     for (const Curve* curve : curves_) out += draw_curve(*curve, legend);
@@ -95,12 +97,14 @@ class Panel {
     std::string out = fmt::format(R"(<polygon points="{}{}" fill="{}" fill-opacity=".15"/>)", upper, lower, colour);
     out += fmt::format(R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="2"{}/>)", line, colour, dashes);
     if (curve.ceiling_gbps > 0 && !curve.staged) {
-      out += fmt::format(R"(<line x1="{0:.1f}" x2="{1:.1f}" y1="{2:.1f}" y2="{2:.1f}" stroke="{3}" stroke-dasharray="2 3"/>)", x_.from,
-                         x_.to, y_.at(shown(curve.ceiling_gbps)), colour);
+      out += fmt::format(
+          R"(<line x1="{0:.1f}" x2="{1:.1f}" y1="{2:.1f}" y2="{2:.1f}" stroke="{3}" stroke-dasharray="2 3"/>)", x_.from,
+          x_.to, y_.at(shown(curve.ceiling_gbps)), colour);
     }
     const std::string words = curve.relation + (curve.staged ? " staged" : "");
-    out += fmt::format(R"(<line x1="{0:.0f}" x2="{1:.0f}" y1="16" y2="16" stroke="{2}" stroke-width="2"{3}/><text x="{4:.0f}" y="20">{5}</text>)",
-                       legend, legend + 16, colour, dashes, legend + 20, html_text(words));
+    out += fmt::format(
+        R"(<line x1="{0:.0f}" x2="{1:.0f}" y1="16" y2="16" stroke="{2}" stroke-width="2"{3}/><text x="{4:.0f}" y="20">{5}</text>)",
+        legend, legend + 16, colour, dashes, legend + 20, html_text(words));
     legend += 30 + 7.0 * static_cast<double>(words.size());
     return out;
   }
@@ -129,8 +133,9 @@ std::string to_svg(const Page& page) {
   }
   const std::string what = page.documents.back().simulated ? "Simulated: bandwidth and latency over message size"
                                                            : "Bandwidth and latency over message size";
-  return fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" role="img" aria-label="{2}"><title>{2}</title><style>text{{font:11px system-ui,sans-serif;fill:#4b5563}}.t{{font-weight:600;fill:#111827}}.g{{stroke:#e5e7eb}}</style><rect width="100%" height="100%" fill="#fff"/>{3}</svg>)",
-                     std::max(left, kWidth), kHeight, what, panels) +
+  return fmt::format(
+             R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" role="img" aria-label="{2}"><title>{2}</title><style>text{{font:11px system-ui,sans-serif;fill:#4b5563}}.t{{font-weight:600;fill:#111827}}.g{{stroke:#e5e7eb}}</style><rect width="100%" height="100%" fill="#fff"/>{3}</svg>)",
+             std::max(left, kWidth), kHeight, what, panels) +
          "\n";
 }
 

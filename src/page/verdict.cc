@@ -71,11 +71,13 @@ Tally judge_places(const PageDocument& document, std::vector<Finding>& out) {
   std::vector<Alike> found;
   for (const auto& [place, facts] : places) {
     const auto alike = typical.find(facts.relation);
-    Finding finding = judge_place(place, facts, alike == typical.end() ? std::map<std::string, double>() : alike->second);
+    Finding finding =
+        judge_place(place, facts, alike == typical.end() ? std::map<std::string, double>() : alike->second);
     count_place(place, facts, alike == typical.end() ? std::map<std::string, double>() : alike->second, finding, tally);
     if (!finding.text.empty()) gather(std::move(finding), found);
   }
-  std::stable_sort(found.begin(), found.end(), [](const Alike& one, const Alike& other) { return one.finding.level > other.finding.level; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Alike& one, const Alike& other) { return one.finding.level > other.finding.level; });
   Sayer sayer(out, "pairs to look at: the heat map and the table have them");
   for (Alike& each : found) {
     each.finding.subject = ends_words(each.subjects);
@@ -88,7 +90,8 @@ Tally judge_places(const PageDocument& document, std::vector<Finding>& out) {
 void judge_relations(const PageDocument& document, std::vector<Finding>& out) {
   const auto typical = typical_peaks(places_of(document.runs), 1);
   const std::array<const char*, 5> order = {"PIX", "PXB", "PHB", "NODE", "SYS"};
-  const auto nearest = std::find_if(order.begin(), order.end(), [&](const char* each) { return typical.contains(each); });
+  const auto nearest =
+      std::find_if(order.begin(), order.end(), [&](const char* each) { return typical.contains(each); });
   if (nearest == order.end()) return;
   for (auto far = nearest + 1; far != order.end(); ++far) {
     const auto found = typical.find(*far);
@@ -98,10 +101,12 @@ void judge_relations(const PageDocument& document, std::vector<Finding>& out) {
       const auto& near_ops = typical.at(*nearest);
       const auto near = near_ops.find(op);
       if (near == near_ops.end() || gbps >= kFineShare * near->second) continue;
-      ops.push_back(fmt::format("{:.0f} % in {} ({:.1f} instead of {:.1f} GB/s)", gbps / near->second * 100, op, gbps / 8, near->second / 8));
+      ops.push_back(fmt::format("{:.0f} % in {} ({:.1f} instead of {:.1f} GB/s)", gbps / near->second * 100, op,
+                                gbps / 8, near->second / 8));
     }
     if (ops.empty()) continue;
-    out.push_back({Level::kNote, "", fmt::format("{} pairs are slower than {} pairs: {}", *far, *nearest, fmt::join(ops, ", ")),
+    out.push_back({Level::kNote, "",
+                   fmt::format("{} pairs are slower than {} pairs: {}", *far, *nearest, fmt::join(ops, ", ")),
                    fmt::format("if you have a choice, use a {} NIC for each GPU", *nearest)});
   }
 }
@@ -166,13 +171,18 @@ std::optional<Finding> kind_of(const PageDocument& document) {
   if (document.simulated || kinds.contains("simulated")) {
     return Finding{Level::kNote, "", "Simulated links: these results do not show the speed of a real machine.", ""};
   } else if (kinds.contains("software")) {
-    return Finding{Level::kNote, "", "Measured on gdrperf's software device: the results show how fast this host copies memory, never the speed of a NIC.", ""};
+    return Finding{Level::kNote, "",
+                   "Measured on gdrperf's software device: the results show how fast this host copies memory, never "
+                   "the speed of a NIC.",
+                   ""};
   } else if (kinds.contains("rxe")) {
     return Finding{Level::kNote, "", "Measured on Soft-RoCE: the kernel moves the bytes, not a NIC.", ""};
   } else if (kinds.contains("siw")) {
     return Finding{Level::kNote, "", "Measured on software iWARP: the kernel moves the bytes, not a NIC.", ""};
   } else if (kinds.contains(report::kImported)) {
-    return Finding{Level::kNote, "", "Imported from another program: its conditions are not known, and averages are shown as medians.", ""};
+    return Finding{Level::kNote, "",
+                   "Imported from another program: its conditions are not known, and averages are shown as medians.",
+                   ""};
   }
   return std::nullopt;
 }
@@ -184,7 +194,8 @@ std::size_t judge_comparison(const PageComparison& each, std::vector<Finding>& o
     if (cell.verdict == compare::Verdict::kRegression) worse.push_back(&cell);
     suspects += cell.verdict == compare::Verdict::kInconclusive && cell.worse();
   }
-  std::stable_sort(worse.begin(), worse.end(), [](const auto* one, const auto* other) { return one->change < other->change; });
+  std::stable_sort(worse.begin(), worse.end(),
+                   [](const auto* one, const auto* other) { return one->change < other->change; });
   {
     Sayer sayer(out, "regressions: see the comparison");
     for (const compare::CellResult* cell : worse) {
@@ -196,7 +207,8 @@ std::size_t judge_comparison(const PageComparison& each, std::vector<Finding>& o
   }
   if (suspects > 0) {
     out.push_back({Level::kWarn, printable(each.after),
-                   fmt::format("{} of {} results are worse than in {} by more than the limit, but there are too few sessions to call it a regression",
+                   fmt::format("{} of {} results are worse than in {} by more than the limit, but there are too few "
+                               "sessions to call it a regression",
                                suspects, each.result.cells.size(), printable(each.before)),
                    "measure before and after several times, then run gdrperf compare"});
   }

@@ -21,7 +21,8 @@ BandwidthRun send_alike(Transfer& transfer, const ResolvedSpec& spec) {
   const std::uint64_t all = *spec.stop.iterations;
   BandwidthRun run{BatchSeries(kBatchSeconds)};
   run.start_ns = run.first_batch_ns = now_ns();
-  transfer.send_lap(std::vector<std::uint64_t>(static_cast<std::size_t>(spec.qps), all / static_cast<std::uint64_t>(spec.qps)));
+  transfer.send_lap(
+      std::vector<std::uint64_t>(static_cast<std::size_t>(spec.qps), all / static_cast<std::uint64_t>(spec.qps)));
   run.end_ns = now_ns();
   run.seconds = (run.end_ns - run.start_ns) * 1e-9;
   run.sent = run.messages = all;
@@ -53,7 +54,8 @@ Measured measure_rate(Transfer& transfer, const ResolvedSpec& spec, const Watche
   result.measured.counted_bytes = result.messages * spec.size_bytes;
   if (watchers.observer != nullptr && watchers.observer->wants_samples()) {
     RunSamples samples{spec.test, spec.size_bytes, 1, (now_ns() - run.first_batch_ns) * 1e-9, {}};
-    for (const Batch& batch : run.series.batches()) samples.stretches.push_back({batch.start_s, batch.seconds, batch.messages, nullptr});
+    for (const Batch& batch : run.series.batches())
+      samples.stretches.push_back({batch.start_s, batch.seconds, batch.messages, nullptr});
     watchers.observer->samples(samples);
   }
   return result;
@@ -66,7 +68,8 @@ Measured measure_round_trips(PerftestEnd& perftest, Transfer& transfer, const Wa
 
 }  // namespace
 
-report::RunRecord run_perftest_client(proto::Channel& channel, proto::PerftestLink& link, const TestSpec& spec, const PerftestTerms& terms) {
+report::RunRecord run_perftest_client(proto::Channel& channel, proto::PerftestLink& link, const TestSpec& spec,
+                                      const PerftestTerms& terms) {
   check_perftest(spec, conn::Side::kClient);
   PerftestEnd perftest(channel, link, conn::Side::kClient, terms);
   perftest.set_up(spec);
@@ -83,11 +86,13 @@ report::RunRecord run_perftest_client(proto::Channel& channel, proto::PerftestLi
   peer.watch().restart();
   Watchers watchers{peer.watch(), terms.own.observer, perftest_counts(spec.test) ? nullptr : terms.own.stop};
   if (watchers.stop != nullptr) peer.no_longer_cancelled();
-  Measured result = end.spec().latency() ? measure_round_trips(perftest, *transfer, watchers) : measure_rate(*transfer, end.spec(), watchers);
+  Measured result = end.spec().latency() ? measure_round_trips(perftest, *transfer, watchers)
+                                         : measure_rate(*transfer, end.spec(), watchers);
   peer.watch().look();
   result.standstill.client_s = peer.watch().longest_s();
   judge_standstill(result.measured, result.standstill);
-  if (result.messages > 0) result.measured.client_cpu_per_message_ns = peer.watch().cpu_s() * 1e9 / static_cast<double>(result.messages);
+  if (result.messages > 0)
+    result.measured.client_cpu_per_message_ns = peer.watch().cpu_s() * 1e9 / static_cast<double>(result.messages);
   perftest.part(&result.measured);
   record.measured = std::move(result.measured);
   record.measured.client_counters = counters.risen();

@@ -23,8 +23,8 @@ using proto::PerftestAddress;
 
 constexpr std::chrono::seconds kPartPatience{5};
 constexpr const char* kAddresses = "addresses";
-/// perftest stops by its own clock, and what is sent after that finds no receive. It counts up to a quarter of the time, in whole
-/// seconds, before its end: between the two this end stops.
+/// perftest stops by its own clock, and what is sent after that finds no receive. It counts up to a quarter of the
+/// time, in whole seconds, before its end: between the two this end stops.
 std::chrono::nanoseconds before_perftest(std::chrono::nanoseconds duration) {
   const auto margin = std::chrono::floor<std::chrono::seconds>(duration) / 4;
   if (margin.count() > 0) return duration - std::chrono::nanoseconds(margin) / 2;
@@ -123,15 +123,18 @@ void check_perftest(const TestSpec& spec, Side side) {
   if (operation != Operation::kWrite && operation != Operation::kSend && operation != Operation::kRead) {
     refuse(to_string(spec.test), "its handshake is spoken for write, send and read", "start 'gdrperf serve' there");
   }
-  if (spec.transport != Transport::kRc) refuse(flag<&TestSpec::transport>(), "its handshake is spoken for RC", leave_out);
+  if (spec.transport != Transport::kRc)
+    refuse(flag<&TestSpec::transport>(), "its handshake is spoken for RC", leave_out);
   if (spec.connector != Connector::kExchange)
     refuse(flag<&TestSpec::connector>(), "its handshake is spoken over TCP", leave_out + ", and on perftest's side");
   if (spec.ooo != Use::kOff) refuse(flag<&TestSpec::ooo>(), "its QPs need not be such", leave_out);
-  if (spec.ece == Use::kOn) refuse(flag<&TestSpec::ece>() + " on", "its handshake has no place for what a device offers", leave_out);
+  if (spec.ece == Use::kOn)
+    refuse(flag<&TestSpec::ece>() + " on", "its handshake has no place for what a device offers", leave_out);
   if (spec.direction == Direction::kBidirectional)
     refuse(flag<&TestSpec::direction>(), "its handshake is spoken for one direction",
            leave_out + ", and on perftest's side");
-  if (spec.limiter != Limiter::kSoftware) refuse(flag<&TestSpec::limiter>(), "the sender keeps the rate here", leave_out);
+  if (spec.limiter != Limiter::kSoftware)
+    refuse(flag<&TestSpec::limiter>(), "the sender keeps the rate here", leave_out);
   if (spec.reverse) refuse(flag<&TestSpec::reverse>(), "its server does not send", leave_out);
   if (!spec.load.empty()) refuse(flag<&TestSpec::load>(), "it has one test on a connection", leave_out);
   if (spec.null_mr || spec.sges > 1)
@@ -181,13 +184,16 @@ void PerftestEnd::set_up(const TestSpec& asked) {
   OpenDevice device = open_device(own, Side::kClient);
   link_.agree(agree_mtu(wanted.mtu_bytes, device.port, 0));
   // What perftest's end has for each QP, and expects of the other.
-  if (wanted.test.metric == Metric::kBandwidth) wanted.footprint_bytes = std::max(wanted.size_bytes, link_.page_bytes());
+  if (wanted.test.metric == Metric::kBandwidth)
+    wanted.footprint_bytes = std::max(wanted.size_bytes, link_.page_bytes());
   const ResolvedSpec spec = resolve(wanted);
   if (spec.consume || spec.staged(Side::kClient) || spec.staged(Side::kServer)) {
-    refuse(flag<&TestSpec::path>() + " staged", "messages go straight from memory to memory", "measure the direct path");
+    refuse(flag<&TestSpec::path>() + " staged", "messages go straight from memory to memory",
+           "measure the direct path");
   }
   if (spec.ends_by_immediate()) {
-    refuse(to_string(spec.test), "a round ends with the last byte in host memory", own_flag<&EndSpec::buffer>() + " host");
+    refuse(to_string(spec.test), "a round ends with the last byte in host memory",
+           own_flag<&EndSpec::buffer>() + " host");
   }
   const Demand demand = demand_of(spec, side_);
   check_device(spec, demand, device.context);
@@ -219,7 +225,8 @@ void PerftestEnd::make(const ResolvedSpec& spec, OpenDevice& device, const Perft
   std::vector<std::string> families;
   if (theirs != nullptr && !theirs->gid_raw.empty()) families = families_like(device.gids, *theirs);
   const verbs::GidChoice gid = choose_gid(device, own, Side::kClient, families);
-  by_gid_ = theirs != nullptr ? !theirs->gid_raw.empty() : gid.gid.type != verbs::GidType::kInfiniBand || own.gid_index >= 0;
+  by_gid_ =
+      theirs != nullptr ? !theirs->gid_raw.empty() : gid.gid.type != verbs::GidType::kInfiniBand || own.gid_index >= 0;
   const SetUpSteps steps(terms_.own.observer, demand_of(spec, side_));
   const Side opener = spec.test.operation == Operation::kWrite ? Side::kServer : Side::kClient;
   end_ = make_end({side_, spec, std::move(device), gid, link_.mtu_bytes(), {}, steps, opener});
@@ -252,12 +259,14 @@ proto::Endpoint PerftestEnd::remote_endpoint(const std::vector<PerftestAddress>&
   remote.mtu_bytes = link_.mtu_bytes();
   remote.max_rd_atomic = first.outstanding_reads;
   remote.length = end_->spec().layout().qp_bytes() * theirs.size();
-  for (const PerftestAddress& each : theirs) remote.qps.push_back({each.qpn, each.psn, proto::Region{each.address, each.rkey}});
+  for (const PerftestAddress& each : theirs)
+    remote.qps.push_back({each.qpn, each.psn, proto::Region{each.address, each.rkey}});
   return remote;
 }
 
 void PerftestEnd::wait_for_each_other(std::size_t steps) {
-  for (std::size_t step = 0; step < steps; ++step) exchange(std::min(step, static_cast<std::size_t>(spec().qps) - 1), "readiness");
+  for (std::size_t step = 0; step < steps; ++step)
+    exchange(std::min(step, static_cast<std::size_t>(spec().qps) - 1), "readiness");
 }
 
 proto::PerftestReport PerftestEnd::part(const report::Measurement* own) {

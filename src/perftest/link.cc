@@ -63,14 +63,16 @@ FirstWords await_first_words(const Channel& channel, milliseconds patience) {
     const ssize_t came = ::recv(channel.fd(), words, sizeof words, MSG_PEEK | MSG_DONTWAIT);
     if (came <= 0 || words[0] == '\0') return FirstWords::kGdrperf;
     const std::string_view text(words, static_cast<std::size_t>(came));
-    if (text.substr(std::min(kPerftestSpoken.size() + 1, text.size())).starts_with(kPerftestMarker)) return FirstWords::kGdrperfAsPerftest;
+    if (text.substr(std::min(kPerftestSpoken.size() + 1, text.size())).starts_with(kPerftestMarker))
+      return FirstWords::kGdrperfAsPerftest;
     // Whatever else it is, gdrperf's greeting tells.
     return perftest_version(text).empty() ? FirstWords::kGdrperf : FirstWords::kPerftest;
   }
   return FirstWords::kGdrperf;
 }
 
-PerftestLink::PerftestLink(const Channel& channel, const Admission& /*admission*/, PerftestRole role, const std::atomic<bool>* stop)
+PerftestLink::PerftestLink(const Channel& channel, const Admission& /*admission*/, PerftestRole role,
+                           const std::atomic<bool>* stop)
     : fd_(channel.fd()), peer_(channel.peer()), role_(role), stop_(stop) {}
 
 bool PerftestLink::greet() {
@@ -89,14 +91,16 @@ void PerftestLink::agree(int own_mtu_bytes) {
   const auto own_page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   constexpr std::uint64_t kMostPage = 1u << 20;
   const std::uint64_t page = from_big_endian(swap(big_endian(own_page, kIntBytes), "page size"));
-  if (!std::has_single_bit(page) || page > kMostPage) throw peer_error(fmt::format("{}: perftest {} gave {} as its page size", peer_, version_, page));
+  if (!std::has_single_bit(page) || page > kMostPage)
+    throw peer_error(fmt::format("{}: perftest {} gave {} as its page size", peer_, version_, page));
   page_bytes_ = std::max(page, own_page);
   swap(big_endian(kCacheLine, kIntBytes), "cache line");
   const int mtu = decode_perftest_mtu(swap(encode_perftest_mtu(own_mtu_bytes), "MTU"));
   mtu_bytes_ = mtu == 0 ? own_mtu_bytes : std::min(mtu, own_mtu_bytes);
 }
 
-PerftestAddress PerftestLink::exchange(const std::function<PerftestAddress(const PerftestAddress*)>& own, const char* step) {
+PerftestAddress PerftestLink::exchange(const std::function<PerftestAddress(const PerftestAddress*)>& own,
+                                       const char* step) {
   if (role_ == PerftestRole::kServer) {
     const PerftestAddress theirs = receive_address(step);
     send(encode_perftest_address(own(&theirs)));
@@ -148,7 +152,8 @@ bool PerftestLink::await_end(milliseconds patience) {
 void PerftestLink::send(std::string_view bytes) const {
   const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return;
-  if (sent < 0 && errno != EPIPE && errno != ECONNRESET) throw peer_error(fmt::format("{}: {}", peer_, reason_of(errno)));
+  if (sent < 0 && errno != EPIPE && errno != ECONNRESET)
+    throw peer_error(fmt::format("{}: {}", peer_, reason_of(errno)));
   gone("next step");
 }
 
@@ -157,12 +162,15 @@ std::string PerftestLink::receive(std::size_t bytes, const char* step) {
   Patience left(patience);
   std::string text;
   while (text.size() < bytes) {
-    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) throw peer_error("stopped while waiting for perftest");
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed))
+      throw peer_error("stopped while waiting for perftest");
     pollfd entry{fd_, POLLIN, 0};
     const int ready = ::poll(&entry, 1, kLookMs);
     if (ready <= 0 && left.over()) {
       const auto seconds = std::chrono::duration<double>(patience).count();
-      if (version_.empty()) throw peer_error(fmt::format("{}: no answer for {:g} s", peer_, seconds), "neither 'gdrperf serve' nor perftest answers there");
+      if (version_.empty())
+        throw peer_error(fmt::format("{}: no answer for {:g} s", peer_, seconds),
+                         "neither 'gdrperf serve' nor perftest answers there");
       throw peer_error(fmt::format("{}: perftest {} sent nothing for {:g} s; gdrperf waited for its {}", peer_,
                                    version_, seconds, step),
                        alike());

@@ -70,7 +70,8 @@ void answer_all(Transfer& transfer, Peer& peer) {
 
 }  // namespace
 
-report::RunRecord serve_perftest(proto::Channel& channel, proto::PerftestLink& link, const TestSpec& spec, const PerftestTerms& terms) {
+report::RunRecord serve_perftest(proto::Channel& channel, proto::PerftestLink& link, const TestSpec& spec,
+                                 const PerftestTerms& terms) {
   check_perftest(spec, conn::Side::kServer);
   PerftestEnd perftest(channel, link, conn::Side::kServer, terms);
   perftest.set_up(spec);

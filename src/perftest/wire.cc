@@ -79,13 +79,14 @@ std::string encode_perftest_mtu(int bytes) {
 
 int decode_perftest_mtu(std::string_view bytes) {
   const int digit = bytes.empty() ? 0 : bytes.front() - '0';
-  const bool sound = bytes.size() == kPerftestMtuBytes && bytes[1] == '\0' && digit >= 1 && digit <= static_cast<int>(kMtus.size());
+  const bool sound =
+      bytes.size() == kPerftestMtuBytes && bytes[1] == '\0' && digit >= 1 && digit <= static_cast<int>(kMtus.size());
   return sound ? kMtus[static_cast<std::size_t>(digit) - 1] : 0;
 }
 
 std::string encode_perftest_address(const PerftestAddress& address) {
-  std::string text = fmt::format("{:04x}:{:04x}:{:06x}:{:06x}:{:08x}:{:016x}:", address.lid, address.outstanding_reads, address.qpn,
-                                 address.psn, address.rkey, address.address);
+  std::string text = fmt::format("{:04x}:{:04x}:{:06x}:{:06x}:{:08x}:{:016x}:", address.lid, address.outstanding_reads,
+                                 address.qpn, address.psn, address.rkey, address.address);
   for (std::size_t at = 0; at < address.gid_raw.size(); at += 2) text += address.gid_raw.substr(at, 2) + ":";
   constexpr const char* kNoSharedQueue = "00000000";
   text += kNoSharedQueue;

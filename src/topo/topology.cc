@@ -177,7 +177,8 @@ std::optional<std::size_t> best_with(const Topology& topology, const std::vector
 /// GPUs for NICs, nobody's twice: as many near pairs as there can be (Kuhn's augmenting paths, relation by relation).
 class GpuMatching {
  public:
-  GpuMatching(const Topology& topology, const std::vector<Pair>& pairs, const std::vector<std::string>& nics) : pairs_(pairs), candidates_(nics.size()) {
+  GpuMatching(const Topology& topology, const std::vector<Pair>& pairs, const std::vector<std::string>& nics)
+      : pairs_(pairs), candidates_(nics.size()) {
     for (std::size_t nic = 0; nic < nics.size(); ++nic) {
       std::vector<std::pair<Rank, std::size_t>> ranked;
       for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -294,9 +295,11 @@ std::optional<std::size_t> best_of_nic(const Topology& topology, const std::vect
   return best_with(topology, pairs, &Pair::nic, nic);
 }
 
-std::vector<NicGpu> gpus_of_nics(const Topology& topology, const std::vector<Pair>& pairs, const std::vector<std::string>& nics) {
+std::vector<NicGpu> gpus_of_nics(const Topology& topology, const std::vector<Pair>& pairs,
+                                 const std::vector<std::string>& nics) {
   GpuMatching matching(topology, pairs, nics);
-  for (const Relation farthest : {Relation::kPix, Relation::kPxb, Relation::kPhb, Relation::kNode, Relation::kSys}) matching.add_up_to(farthest);
+  for (const Relation farthest : {Relation::kPix, Relation::kPxb, Relation::kPhb, Relation::kNode, Relation::kSys})
+    matching.add_up_to(farthest);
   std::vector<NicGpu> chosen;
   for (std::size_t nic = 0; nic < nics.size(); ++nic) {
     const std::optional<std::size_t> own = matching.of(nic);

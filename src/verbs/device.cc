@@ -125,9 +125,10 @@ Error no_device_error() {
                                    softnic),
                        "unset SOFTNIC for soft0 and soft1; what a device may be given is in softnic/docs/softnic.md");
   }
-  return Error(ExitCode::kEnvironment, "no RDMA device found on this machine",
-               fmt::format("run with {} to use the software device, or run gdrperf doctor to find out why a NIC is not seen",
-                           flags::kSoftnic));
+  return Error(
+      ExitCode::kEnvironment, "no RDMA device found on this machine",
+      fmt::format("run with {} to use the software device, or run gdrperf doctor to find out why a NIC is not seen",
+                  flags::kSoftnic));
 }
 
 Context::Context(ibv_device* device) : name_(::ibv_get_device_name(device)) {

@@ -26,8 +26,10 @@ std::string to_text(proto::Ece ece) {
 }
 
 Error no_ece(std::string_view device) {
-  return Error(ExitCode::kEnvironment, fmt::format("{} on: {} has no enhanced connection establishment (ibv_query_ece)", flag<&TestSpec::ece>(), device),
-               fmt::format("leave it out, or give {} auto: the QPs connect without", flag<&TestSpec::ece>()));
+  return Error(
+      ExitCode::kEnvironment,
+      fmt::format("{} on: {} has no enhanced connection establishment (ibv_query_ece)", flag<&TestSpec::ece>(), device),
+      fmt::format("leave it out, or give {} auto: the QPs connect without", flag<&TestSpec::ece>()));
 }
 
 }  // namespace gdrperf::verbs

@@ -66,7 +66,9 @@ DeviceInfo opened(ibv_device* device) {
 }
 
 // "4: ACTIVE"
-bool is_active(const std::string& state) { return state.starts_with(fmt::format("{}:", static_cast<int>(IBV_PORT_ACTIVE))); }
+bool is_active(const std::string& state) {
+  return state.starts_with(fmt::format("{}:", static_cast<int>(IBV_PORT_ACTIVE)));
+}
 
 }  // namespace
 
@@ -81,7 +83,8 @@ std::vector<DeviceInfo> list_devices(const std::vector<std::string>& names) {
   const DeviceList list;
   std::vector<DeviceInfo> devices;
   for (ibv_device* device : list.devices()) {
-    if (std::find(names.begin(), names.end(), ::ibv_get_device_name(device)) != names.end()) devices.push_back(opened(device));
+    if (std::find(names.begin(), names.end(), ::ibv_get_device_name(device)) != names.end())
+      devices.push_back(opened(device));
   }
   return devices;
 }
@@ -106,7 +109,8 @@ bool has_active_port(const std::string& device) {
     break;
   }
   for (const DeviceInfo& info : list_devices({device})) {
-    if (std::any_of(info.ports.begin(), info.ports.end(), [](const PortDetails& each) { return each.port.active(); })) return true;
+    if (std::any_of(info.ports.begin(), info.ports.end(), [](const PortDetails& each) { return each.port.active(); }))
+      return true;
   }
   return false;
 }

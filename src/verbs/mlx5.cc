@@ -101,11 +101,13 @@ void set_lag_port(ibv_qp* qp, int port) {
     const int error = set == nullptr ? ENOSYS : set(qp, static_cast<std::uint8_t>(port));
     if (error == 0) return;
     why = set == nullptr ? "this libmlx5 has no mlx5dv_modify_qp_lag_port (it takes rdma-core 28)"
-                         : fmt::format("mlx5dv_modify_qp_lag_port: {} (is it a bond of at least {} ports?)", std::strerror(error), port);
+                         : fmt::format("mlx5dv_modify_qp_lag_port: {} (is it a bond of at least {} ports?)",
+                                       std::strerror(error), port);
   }
-  throw Error(ExitCode::kEnvironment,
-              fmt::format("{} {}: {}: {}", flag<&TestSpec::lag_ports>(), port, ::ibv_get_device_name(qp->context->device), why),
-              "leave it out: the device deals QPs to its ports by itself");
+  throw Error(
+      ExitCode::kEnvironment,
+      fmt::format("{} {}: {}: {}", flag<&TestSpec::lag_ports>(), port, ::ibv_get_device_name(qp->context->device), why),
+      "leave it out: the device deals QPs to its ports by itself");
 }
 
 std::uint32_t out_of_order_receives(ibv_context* context, ibv_qp_type type, std::string& why_not) {
@@ -121,7 +123,9 @@ std::uint32_t out_of_order_receives(ibv_context* context, ibv_qp_type type, std:
     why_not = "this libmlx5 or its driver knows of none (mlx5dv_query_device)";
     return 0;
   }
-  const std::uint32_t most = type == IBV_QPT_UD ? found.out_of_order.ud : type == IBV_QPT_UC ? found.out_of_order.uc : found.out_of_order.rc;
+  const std::uint32_t most = type == IBV_QPT_UD   ? found.out_of_order.ud
+                             : type == IBV_QPT_UC ? found.out_of_order.uc
+                                                  : found.out_of_order.rc;
   if (most == 0) why_not = "it has none of this transport (ooo_recv_wrs_caps of mlx5dv_query_device)";
   return most;
 }

@@ -31,7 +31,8 @@ bool has_one_of(std::string_view name, std::initializer_list<std::string_view> p
 
 /// Of hundreds that a driver has, a queue's and a priority's own among them.
 bool is_of_the_wire(std::string_view name) {
-  return has_one_of(name, {"pause", "pfc", "ecn", "cnp", "discard", "symbol", "crc", "roce", "dropped_phy", "outbound_stalled"});
+  return has_one_of(
+      name, {"pause", "pfc", "ecn", "cnp", "discard", "symbol", "crc", "roce", "dropped_phy", "outbound_stalled"});
 }
 
 /// One request to the driver of an interface. The structures end in as many elements as they say.
@@ -57,7 +58,8 @@ class DriverStatistics {
       const char* text = reinterpret_cast<const char*>(names.data()) + sizeof(ethtool_gstrings) + i * ETH_GSTRING_LEN;
       const std::string name(text, ::strnlen(text, ETH_GSTRING_LEN));
       if (!is_of_the_wire(name)) continue;
-      std::memcpy(&counters[name], values.data() + sizeof(ethtool_stats) + i * sizeof(std::uint64_t), sizeof(std::uint64_t));
+      std::memcpy(&counters[name], values.data() + sizeof(ethtool_stats) + i * sizeof(std::uint64_t),
+                  sizeof(std::uint64_t));
     }
     return counters;
   }
@@ -100,8 +102,9 @@ void add_link_errors(const std::string& function, Counters& counters) {
 }  // namespace
 
 bool counts_trouble(std::string_view name) {
-  return has_one_of(name, {"err", "discard", "drop", "retrans", "out_of_sequence", "timeout", "symbol", "downed", "nak", "retry",
-                           "integrity", "overrun", "adp_ret", "xmit_wait", "cnp", "ecn_marked", "duplicate", "pause", "out_of_buffer", "aer_"});
+  return has_one_of(name, {"err",    "discard",    "drop",      "retrans",   "out_of_sequence", "timeout", "symbol",
+                           "downed", "nak",        "retry",     "integrity", "overrun",         "adp_ret", "xmit_wait",
+                           "cnp",    "ecn_marked", "duplicate", "pause",     "out_of_buffer",   "aer_"});
 }
 
 Counters read_port_counters(const std::string& folder) {

@@ -148,8 +148,9 @@ CompletionChannel make_completion_channel(ibv_context* context) {
 
 Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector, ibv_pd* domain) {
   if (vector >= std::max(context->num_comp_vectors, 1)) {
-    throw Error(ExitCode::kEnvironment, fmt::format("{} {}: {} has {} completion vectors, 0 to {}", flag<&TestSpec::comp_vector>(), vector,
-                                                    device_name(context), context->num_comp_vectors, context->num_comp_vectors - 1));
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("{} {}: {} has {} completion vectors, 0 to {}", flag<&TestSpec::comp_vector>(), vector,
+                            device_name(context), context->num_comp_vectors, context->num_comp_vectors - 1));
   }
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) == 0 && attr.max_cqe > 0) entries = std::min(entries, attr.max_cqe);
@@ -170,8 +171,8 @@ Srq make_srq(ibv_pd* pd, std::uint32_t receives, int sges) {
   Srq srq(ibv_create_srq(pd, &attr));
   if (srq) return srq;
   throw call_error(fmt::format("ibv_create_srq({} receives)", receives), errno, device_name(pd->context),
-                   fmt::format("fewer QPs ({}) or receives ({}) need a smaller one; without {} each QP has its own", flag<&TestSpec::qps>(),
-                               flag<&TestSpec::rx_depth>(), flag<&TestSpec::srq>()));
+                   fmt::format("fewer QPs ({}) or receives ({}) need a smaller one; without {} each QP has its own",
+                               flag<&TestSpec::qps>(), flag<&TestSpec::rx_depth>(), flag<&TestSpec::srq>()));
 }
 
 Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access) {
@@ -216,14 +217,17 @@ Qp make_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining) {
 }
 
 void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_attr& attr) {
-  throw call_error(fmt::format("create {} QP (send queue {}, receive queue {}, inline {} B)",
-                               type_name(attr.qp_type), attr.cap.max_send_wr, attr.cap.max_recv_wr, attr.cap.max_inline_data),
-                   error, device,
-                   fmt::format("the device may not take queues this deep ({}, {}), inline this large ({}) or so "
-                               "many QPs ({}){}; ibv_devinfo -v shows its limits",
-                               flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(), flag<&TestSpec::inline_bytes>(),
-                               flag<&TestSpec::qps>(),
-                               attr.qp_type == IBV_QPT_RC ? "" : fmt::format(", or have no {} ({} rc)", type_name(attr.qp_type), flag<&TestSpec::transport>())));
+  throw call_error(
+      fmt::format("create {} QP (send queue {}, receive queue {}, inline {} B)", type_name(attr.qp_type),
+                  attr.cap.max_send_wr, attr.cap.max_recv_wr, attr.cap.max_inline_data),
+      error, device,
+      fmt::format("the device may not take queues this deep ({}, {}), inline this large ({}) or so "
+                  "many QPs ({}){}; ibv_devinfo -v shows its limits",
+                  flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(), flag<&TestSpec::inline_bytes>(),
+                  flag<&TestSpec::qps>(),
+                  attr.qp_type == IBV_QPT_RC
+                      ? ""
+                      : fmt::format(", or have no {} ({} rc)", type_name(attr.qp_type), flag<&TestSpec::transport>())));
 }
 
 void to_init(ibv_qp* qp, int port, int access, int pkey_index) {
@@ -237,7 +241,9 @@ void to_init(ibv_qp* qp, int port, int access, int pkey_index) {
   const int result = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
   if (result != 0) {
     throw call_error("ibv_modify_qp(RESET to INIT)", error_of(result), device_name(qp->context),
-                     pkey_index == 0 ? "" : fmt::format("is there a partition key at index {} ({})?", pkey_index, flag<&TestSpec::pkey_index>()));
+                     pkey_index == 0 ? ""
+                                     : fmt::format("is there a partition key at index {} ({})?", pkey_index,
+                                                   flag<&TestSpec::pkey_index>()));
   }
 }
 
@@ -300,10 +306,14 @@ ibv_mtu mtu_from_bytes(int bytes) {
 std::string describe(ibv_wc_status status) {
   const char* meaning = nullptr;
   switch (status) {
-    case IBV_WC_RETRY_EXC_ERR: meaning = "the peer's NIC no longer answers (peer gone, link down, or a timeout that is too short)"; break;
+    case IBV_WC_RETRY_EXC_ERR:
+      meaning = "the peer's NIC no longer answers (peer gone, link down, or a timeout that is too short)";
+      break;
     case IBV_WC_RNR_RETRY_EXC_ERR: meaning = "the peer had no receive posted for too long"; break;
     case IBV_WC_REM_ACCESS_ERR: meaning = "the peer's memory region refused the access (key, bounds or rights)"; break;
-    case IBV_WC_REM_INV_REQ_ERR: meaning = "the peer could not take the request (message longer than its receive, or operation not allowed)"; break;
+    case IBV_WC_REM_INV_REQ_ERR:
+      meaning = "the peer could not take the request (message longer than its receive, or operation not allowed)";
+      break;
     case IBV_WC_REM_OP_ERR: meaning = "the peer failed to carry it out"; break;
     case IBV_WC_LOC_PROT_ERR: meaning = "the local memory region does not cover the buffer"; break;
     case IBV_WC_LOC_LEN_ERR: meaning = "a message was longer than the receive buffer or the device's limit"; break;

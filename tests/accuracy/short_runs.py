@@ -144,7 +144,8 @@ def main():
                 rate, latency, softnic, server = links[number % len(links)]
                 test, flags = draw(rng)
                 local = rng.random() < 0.5
-                command = [options.gdrperf, test, *(["--local"] if local else server.target()), "--softnic", "--peer-dev",
+                command = [options.gdrperf, test, *(["--local"] if local else server.target()), "--softnic",
+                           "--peer-dev",
                            "soft1", "-d", "soft0", *flags, "--json", document]
                 run, error = measured(command, softnic, document)
                 shown = f"run {number} ({softnic.split(';')[0]}{'' if local else ', two processes'}): {test} {' '.join(flags)}"

@@ -16,7 +16,8 @@ PHASES = [("hello", "client"), ("hello", "server"), ("enter", "client"), ("turn"
 # Nothing gets through any more; the receiver is stopped; the frame is lost; the receiver takes it and does nothing.
 WAYS = ["silent", "stopped", "lost", "swallowed"]
 SHORT = [(("hello", "server"), "silent"), (("connect", "client"), "stopped"), (("turn", "server"), "swallowed"),
-         (("accept", "server"), "swallowed"), (("connect", "client"), "silent"), (("start", "client"), "swallowed"), (("stop", "client"), "swallowed"),
+         (("accept", "server"), "swallowed"), (("connect", "client"), "silent"), (("start", "client"), "swallowed"),
+         (("stop", "client"), "swallowed"),
          (("stop", "client"), "stopped"), (("done", "server"), "swallowed")]
 # Enough to wait side by side without waiting for each other.
 AT_ONCE = 4

@@ -41,7 +41,8 @@ GREEDY = [
     {"size_bytes": 1 << 30, "tx_depth": 16, "footprint_bytes": 16 << 30},
     {"size_bytes": 1 << 20, "qps": 2048, "tx_depth": 4, "footprint_bytes": 4 << 20},
     {"size_bytes": 65536, "qps": 4000, "tx_depth": 64, "footprint_bytes": 4 << 20},
-    {"test": "send_bw", "size_bytes": 4096, "qps": 2040, "tx_depth": 2048, "rx_depth": 2048, "footprint_bytes": 2 << 20},
+    {"test": "send_bw", "size_bytes": 4096, "qps": 2040, "tx_depth": 2048, "rx_depth": 2048,
+     "footprint_bytes": 2 << 20},
 ]
 BUDGET_GIB = 1
 
@@ -57,7 +58,8 @@ def too_much_memory(row):
                 row.note(len(json.dumps(message)) < 2000, "not a small request")
                 kind, reason = ask(server, message)
                 row.note(kind == "reject", f"{kind}: {reason}")
-                figures = re.search(r"would need ([\d.]+) GiB of memory .*more than the ([\d.]+) GiB it may take", reason)
+                figures = re.search(r"would need ([\d.]+) GiB of memory .*more than the ([\d.]+) GiB it may take",
+                                    reason)
                 row.note(figures is not None, f"no figures: {reason}")
                 if figures:
                     row.note(4 <= float(figures[1]) <= 20, f"asked: {reason}")

@@ -38,7 +38,8 @@ def eight():
 
 class AcceptTest(MachineTest):
     def accept(self, links, *args):
-        return run("accept", "--machine", self.write("machine.xml", eight()), "--link-model", self.write("links.txt", links),
+        return run("accept", "--machine", self.write("machine.xml", eight()), "--link-model",
+                   self.write("links.txt", links),
                    "--floors", self.write("floors.txt", FLOORS), *QUICK, *args)
 
 
@@ -48,7 +49,8 @@ class EightByEight(AcceptTest):
     def test_one_planted_pair_is_named_in_eight_by_eight(self):
         file = self.scratch() + "/accept.json"
         # The short form looks at the planted pair and its neighbours, in both directions.
-        pairs, ops, some = support.cases((5, {"write_bw", "read_bw"}, ["--pairs", "GPU5:mlx5_5,GPU4:mlx5_4,GPU6:mlx5_6,GPU5:mlx5_4,GPU0:mlx5_5"]),
+        pairs, ops, some = support.cases((5, {"write_bw", "read_bw"},
+                                          ["--pairs", "GPU5:mlx5_5,GPU4:mlx5_4,GPU6:mlx5_6,GPU5:mlx5_4,GPU0:mlx5_5"]),
                                          (64, {"write_bw"}, ["--ops", "write_bw"]))
         result = self.accept(LINKS + PLANTED, *some, "--json", file)
         self.assertEqual(result.code, 1, result)
@@ -93,7 +95,8 @@ class EightByEight(AcceptTest):
 class Accept(AcceptTest):
     def test_the_worst_comes_first_and_far_relations_are_named(self):
         floors = self.write("high.txt", "all 0.0001GB/s\nPIX 0.05GB/s\nSYS 1GB/s write_bw\n")
-        result = run("accept", "--machine", self.write("machine.xml", eight()), "--link-model", self.write("links.txt", LINKS + PLANTED),
+        result = run("accept", "--machine", self.write("machine.xml", eight()), "--link-model",
+                     self.write("links.txt", LINKS + PLANTED),
                      "--floors", floors, *QUICK, "--pairs", "GPU5:mlx5_5,GPU4:mlx5_4,GPU0:mlx5_7")
         self.assertEqual(result.code, 1, result)
         missed = re.findall(r"^MISSED +(\w+)/(\w+)/(GPU\d)", result.out, re.M)
@@ -109,7 +112,8 @@ class Accept(AcceptTest):
                             ("GPU9:mlx5_0 1GB/s\n", "wrong.txt:1: no run is of GPU9:mlx5_0"),
                             ("# nothing\n", "it has no required rate")]:
             with self.subTest(text):
-                result = run("accept", "--machine", self.write("machine.xml", eight()), "--floors", self.write("wrong.txt", text), *QUICK)
+                result = run("accept", "--machine", self.write("machine.xml", eight()), "--floors",
+                             self.write("wrong.txt", text), *QUICK)
                 self.assertEqual(result.code, 2, result)
                 self.assertIn(words, result.err)
 

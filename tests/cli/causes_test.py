@@ -18,7 +18,8 @@ HARMFUL = [r"one firmware for all", r"MAX_ACC_OUT_READ=(0|44)\b", r"PCI_WR_ORDER
 
 def findings_of(path):
     option = "--root" if path.suffix in (".machine", ".dir") else "--read"
-    done = subprocess.run([BINARY, "doctor", option, str(path), "--json"], env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([BINARY, "doctor", option, str(path), "--json"], env=environment(), capture_output=True,
+                          text=True, timeout=60, check=False)
     return json.loads(done.stdout)["checks"]
 
 

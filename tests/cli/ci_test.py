@@ -167,7 +167,8 @@ class Gate(CliTest):
         for number, path in enumerate(sorted(store.glob("[0-9a-f]*.json"))[:4]):
             session = json.loads(path.read_text())
             session["started"] = f"2030-01-01T00:00:0{number}Z"
-            session["hosts"]["client"].update(hostname="runner", kernel="Linux 9.0", cpu_model="another", cpus_allowed=3, governor="another",
+            session["hosts"]["client"].update(hostname="runner", kernel="Linux 9.0", cpu_model="another",
+                                              cpus_allowed=3, governor="another",
                                              clock_source="another")
             session["hosts"]["server"] = None
             for run in self.runs_of(session):

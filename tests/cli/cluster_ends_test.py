@@ -108,7 +108,8 @@ class Refusals(ClusterTest):
             forms = {form: support.run("cluster", "--from", path, "--format", form).out
                      for form in ("prometheus", "slurm")}
         said = " ".join(ranks[0].out.split())
-        self.assertRegex(said, r"FAILED NIC nic2 of rank 2 \(\S+\): none of its runs worked: .*[Cc]annot allocate memory")
+        self.assertRegex(said,
+                         r"FAILED NIC nic2 of rank 2 \(\S+\): none of its runs worked: .*[Cc]annot allocate memory")
         self.assertRegex(forms["prometheus"], r'nic_sick\{host="[^"]*",device="nic2",why="failed",reason="[^"]*memory')
         self.assertRegex(forms["slurm"], r'State=DRAIN Reason="gdrperf: [^"]*NIC nic2 none of its runs worked: ')
 

@@ -62,7 +62,8 @@ class ClusterTest(unittest.TestCase):
     def few(self, path, *more, ranks=2, nics=2, env=None):
         """A short run of `ranks`; the document."""
         port = support.free_port()
-        started = [support.Background(*options(port, "--ranks", ranks, "--rank", rank, *(["--json", path, *more] if rank == 0 else []), "-D", "50ms"),
+        started = [support.Background(*options(port, "--ranks", ranks, "--rank", rank,
+                                               *(["--json", path, *more] if rank == 0 else []), "-D", "50ms"),
                                       env={"SOFTNIC": devices(count=nics), **(env or {})}) for rank in range(ranks)]
         for rank in started:
             rank.wait()
@@ -77,7 +78,8 @@ def rank_servers(count, slow=None):
     with contextlib.ExitStack() as stack:
         for _ in range(count):
             servers.append(stack.enter_context(
-                support.Background("serve", "--softnic", "--cluster", "-p", "0", "--bind", "127.0.0.1", env={"SOFTNIC": devices(slow, count)})))
+                support.Background("serve", "--softnic", "--cluster", "-p", "0", "--bind", "127.0.0.1",
+                                   env={"SOFTNIC": devices(slow, count)})))
         ports = [int(server.wait_line(", port ").split(", port ")[1].split(";")[0]) for server in servers]
         yield ",".join(f"127.0.0.1:{port}" for port in ports)
         for server in servers:

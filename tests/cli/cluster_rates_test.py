@@ -68,7 +68,8 @@ class Rates(ClusterTest):
     def check_planned_data(self, document):
         """Rounds, links and gigabytes of a plan without an earlier result, at the rate that the NICs then had."""
         test = document["test"]
-        plan = support.run("cluster", "--plan", "--ranks", RANKS, "-D", "250ms", "--small", "0", "--nic-rate", f"{document['typical_gbytes']}GB/s")
+        plan = support.run("cluster", "--plan", "--ranks", RANKS, "-D", "250ms", "--small", "0", "--nic-rate",
+                           f"{document['typical_gbytes']}GB/s")
         self.assertEqual(plan.code, 0, plan)
         self.assertIn(f"{test['rounds']} rounds of {test['runs_per_round']} runs each, {len(document['measurements']) // 2} links", plan.out)
         planned = float(plan.out.split("data: ")[1].split(" GB")[0])
@@ -77,7 +78,8 @@ class Rates(ClusterTest):
 
     def check_planned_patterns(self):
         """8 nodes: ring, both halves, all, and an incast of 2 and 4 to one, before which the victim is alone."""
-        plan = support.run("cluster", "--plan", "--ranks", 8, "-D", "1s", "-s", "16K", "--nic-rate", "10GB/s", "--patterns", "bisection,ring,incast,all")
+        plan = support.run("cluster", "--plan", "--ranks", 8, "-D", "1s", "-s", "16K", "--nic-rate", "10GB/s",
+                           "--patterns", "bisection,ring,incast,all")
         self.assertEqual(plan.code, 0, plan)
         self.assertIn("patterns: 6 steps on top, 6.9 s, ", plan.out)
         # What is in flight takes its time at both ends of a run, at 1 MB/s some.
@@ -87,7 +89,8 @@ class Rates(ClusterTest):
     def check_other_forms(self, path):
         self.check_plan(path)
         host = load(path)["ranks"][SLOW]["host"]
-        for form, wanted in (("slurm", f"scontrol update NodeName={host} State=DRAIN Reason=\"gdrperf: NIC nic{SLOW} -"),
+        for form, wanted in (("slurm",
+                              f"scontrol update NodeName={host} State=DRAIN Reason=\"gdrperf: NIC nic{SLOW} -"),
                              ("kubernetes", f"kubectl taint nodes {host} gdrperf/slow=true:NoSchedule"),
                              ("prometheus", 'gdrperf_cluster_verdict{verdict="slow"} 1'),
                              ("markdown", f"| NIC nic{SLOW} of {host} (rank {SLOW}) | slow |")):

@@ -52,7 +52,8 @@ class Ranks(ClusterTest):
     def test_environments_of_other_launchers(self):
         """What torchrun, a LeaderWorkerSet and an indexed Job set, replayed."""
         for name, rank_variable, more in (("torchrun", "RANK", {"WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1"}),
-                                          ("LeaderWorkerSet", "LWS_WORKER_INDEX", {"LWS_GROUP_SIZE": "4", "LWS_LEADER_ADDRESS": "127.0.0.1"}),
+                                          ("LeaderWorkerSet", "LWS_WORKER_INDEX",
+                                           {"LWS_GROUP_SIZE": "4", "LWS_LEADER_ADDRESS": "127.0.0.1"}),
                                           ("indexed Job", "JOB_COMPLETION_INDEX", {})):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "cluster.json")
@@ -74,7 +75,8 @@ class Ranks(ClusterTest):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
             done = subprocess.run(
-                ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", support.BINARY, *options(None, "--json", path, "-D", "50ms")],
+                ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", support.BINARY,
+                 *options(None, "--json", path, "-D", "50ms")],
                 env=support.environment({"SOFTNIC": devices(count=3), "ASAN_OPTIONS": WITHOUT_LEAKS}),
                 capture_output=True, text=True, timeout=120, check=False)
             self.assertIn(done.returncode, (0, 1, 4), done.stdout + done.stderr)
@@ -155,14 +157,17 @@ class Ranks(ClusterTest):
             # A program that is late stays late here: a link that makes up for it would be faster for a while.
             links = ";".join(f"nic{i}:rate=20MB/s,react=0us" for i in range(4))
             port = support.free_port()
-            ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank, *(["--json", path, "--small", "64", "-D", "100ms"] if rank == 0 else [])),
+            ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank,
+                                                 *(["--json", path, "--small", "64", "-D", "100ms"] if rank == 0
+                                                   else [])),
                                         env={"SOFTNIC": links}) for rank in range(2)]
             codes = [rank.wait() for rank in ranks]
             document = self.check_document(path)
         self.assertIn(codes[0], (0, 1, 4), ranks[0].err)
         more = {each["series"]: each for each in document["more"]}
         self.assertEqual({name: (each["test"], each["size_bytes"]) for name, each in more.items()},
-                         {"small_bandwidth": ("write_bw", 64), "latency": ("send_lat", 16384), "small_latency": ("send_lat", 64)})
+                         {"small_bandwidth": ("write_bw", 64), "latency": ("send_lat", 16384),
+                          "small_latency": ("send_lat", 64)})
         for each in more.values():
             self.assertEqual(len(each["measurements"]), 4, "two NICs of each of two ranks, on the same rail")
         # 16 KiB at 20 MB/s take 0.8 ms.
@@ -271,7 +276,8 @@ class Ranks(ClusterTest):
             self.assertEqual(document["measurements"], [])
             with open(path + ".pairs", "rb") as file:
                 pairs = list(struct.iter_unpack("<IIf", file.read()))
-            self.assertEqual(len({(one, other) for one, other, _ in pairs}), 4, "two NICs of each of two ranks, on the same rail")
+            self.assertEqual(len({(one, other) for one, other, _ in pairs}), 4,
+                             "two NICs of each of two ranks, on the same rail")
             self.assertTrue(all(rate > 0 for _, _, rate in pairs))
             self.assertEqual(support.run("compare", path, path).code, 0)
             port = support.free_port()
@@ -302,20 +308,24 @@ class Ranks(ClusterTest):
         self.assertIn(f"{faster['verdict']}  16 KiB", support.run("baseline", "show", name, "--dir", store).out)
         self.assertEqual(support.run("compare", store, path).code, 0)
         port = support.free_port()
-        ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank, *(["--baseline", store] if rank == 0 else [])), env={"SOFTNIC": devices(count=4)})
+        ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank,
+                                             *(["--baseline", store] if rank == 0 else [])),
+                                             env={"SOFTNIC": devices(count=4)})
                  for rank in range(2)]
         codes = [rank.wait() for rank in ranks]
         self.assertIn("SLOWER NIC", ranks[0].out)
         self.assertIn(codes[0], (1, 4) if "undecided" in ranks[0].out else (1,), ranks[0].out)
         removed = support.run("baseline", "rm", name, "--dir", store)
         self.assertEqual(removed.code, 0, removed)
-        none = support.run(*options(None, "--rank", 0, "--ranks", 1, "--root", "127.0.0.1", "--baseline", store), env={"SOFTNIC": devices(count=4)})
+        none = support.run(*options(None, "--rank", 0, "--ranks", 1, "--root", "127.0.0.1", "--baseline", store),
+                           env={"SOFTNIC": devices(count=4)})
         self.assertEqual(none.code, 2, none)
         self.assertIn("gdrperf baseline add RESULT", none.err)
 
     def test_buffers_of_gpus_need_gpus(self):
         """Software devices have no place on the PCI bus, and with that no relation to a GPU."""
-        alone = support.run(*options(support.free_port(), "--rank", 0, "--ranks", 1, "--buffer", "gpu"), env={"SOFTNIC": devices()})
+        alone = support.run(*options(support.free_port(), "--rank", 0, "--ranks", 1, "--buffer", "gpu"),
+                            env={"SOFTNIC": devices()})
         self.assertEqual(alone.code, 3, alone)
         self.assertIn("--buffer gpu: rank 0 on ", alone.err)
         self.assertIn("has no GPU whose relation to nic0 is known", alone.err)

@@ -83,7 +83,8 @@ class InTheBackground(CliTest):
             self.expect_ok(run(*client(port, *RUN)))
             again = run("serve", "--softnic", "--daemon", "-p", "0", "--log", log, "--pidfile", pidfile)
             self.expect_error(again, 3, f"--pidfile {pidfile}: process {server} runs with it already")
-            self.expect_error(run("serve", "--softnic", "--daemon", "-p", port, "--log", log), 3, f"port {port} is in use")
+            self.expect_error(run("serve", "--softnic", "--daemon", "-p", port, "--log", log), 3,
+                              f"port {port} is in use")
         finally:
             ended = os.pidfd_open(server)
             os.kill(server, signal.SIGTERM)

@@ -48,7 +48,8 @@ class Costs(CliTest):
         result = run("connect_rate", "--local", "--softnic", "-n", "8", "--json", "-")
         self.expect_ok(result)
         steps = json.loads(result.out)["steps"]
-        for name in ("qp_create", "qp", "address", "route", "connect", "first_message", "second_message", "disconnect", "connection"):
+        for name in ("qp_create", "qp", "address", "route", "connect", "first_message", "second_message", "disconnect",
+                     "connection"):
             self.assertEqual(steps[name]["samples"], 8, name)
             self.assertGreater(steps[name]["median_ns"], 0, name)
 

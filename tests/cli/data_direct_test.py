@@ -20,7 +20,8 @@ def resource(tag, data):
 
 def vpd(v3):
     """Vital product data with a serial number in front of V3."""
-    fields = b"".join(name + bytes([len(value)]) + value for name, value in ((b"SN", b"MT0000X00000"), (b"V3", v3.encode())))
+    fields = b"".join(name + bytes([len(value)]) + value for name,
+                      value in ((b"SN", b"MT0000X00000"), (b"V3", v3.encode())))
     return resource(0x82, PRODUCT.encode()) + resource(0x90, fields) + b"\x78"
 
 
@@ -108,7 +109,8 @@ class DataDirect(CliTest):
         machine = json.loads(self.topo("--json", "--nvidia-smi", matrix))
         self.assertEqual(machine["paths"]["GPU1/ibp3s0"]["relation"], "PXB")
         self.assertEqual(machine["best_nic"]["GPU1"], "ibp3s0")
-        said = [each["explanation"] for each in machine["differences"] if (each["gpu"], each["nic"]) == ("GPU1", "ibp3s0")]
+        said = [each["explanation"] for each in machine["differences"]
+                if (each["gpu"], each["nic"]) == ("GPU1", "ibp3s0")]
         self.assertIn("DMA function 0009:03:00.0, which is PXB to the GPU", said[0])
 
 

@@ -39,7 +39,8 @@ class OwnEnd(CliTest):
         self.assertNotIn("server (local): ", result.err)
 
     def test_an_unknown_device_of_the_server_names_the_option_for_it(self):
-        result = self.local(2, "--peer-dev soft9", "soft0", "choose one with --peer-dev", options=["--peer-dev", "soft9"])
+        result = self.local(2, "--peer-dev soft9", "soft0", "choose one with --peer-dev",
+                            options=["--peer-dev", "soft9"])
         self.assertNotIn("with -d", result.err)
 
     def test_a_kind_of_memory_for_the_server_that_is_none(self):
@@ -134,7 +135,8 @@ class Exchange(CliTest):
 
     def test_a_wrong_SOFTNIC_is_named(self):
         result = run("write_bw", "--local", "--softnic", env={"SOFTNIC": "soft0:port=sideways"})
-        self.expect_error(result, 2, "error: SOFTNIC 'soft0:port=sideways'", "give up or down", "softnic/docs/softnic.md")
+        self.expect_error(result, 2, "error: SOFTNIC 'soft0:port=sideways'", "give up or down",
+                          "softnic/docs/softnic.md")
         self.assertNotIn("--softnic", result.err)
 
 

@@ -15,7 +15,8 @@ import support
 from support import BINARY, CliTest, Server, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "softnic/docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md")),
+         *sorted((ROOT / "softnic/docs").glob("*.md"))]
 NOBODY = "--option-of-no-command"
 # Pages, and options by their names.
 same = unittest.skipIf(support.sanitized(), "text is the same under sanitizers")
@@ -104,7 +105,8 @@ class Links(CliTest):
         linked = {(each.parent / target.split("#")[0]).resolve()
                   for each in (index, ROOT / "docs/evidence/field/README.md")
                   for target in re.findall(r"\]\(([^)\s]+)\)", each.read_text(encoding="utf-8"))}
-        self.assertEqual([str(page.relative_to(ROOT)) for page in PAGES if page not in (ROOT / "README.md", index) and page not in linked], [])
+        self.assertEqual([str(page.relative_to(ROOT)) for page in PAGES if page not in (ROOT / "README.md", index)
+                          and page not in linked], [])
 
 
 @same
@@ -151,10 +153,12 @@ class Program(CliTest):
     def test_defaults_on_pages_are_those_of_the_help(self):
         """`--option` (default VALUE) in a page is the default that the help prints."""
         said = " ".join(run("write_bw", "--help").out.split()) + " ".join(run("serve", "--help").out.split())
-        for where, flag, value in (("statistics", "--precision", "1%"), ("statistics", "--cap", "5s"), ("security", "--max-time", "1h"),
+        for where, flag, value in (("statistics", "--precision", "1%"), ("statistics", "--cap", "5s"),
+                                   ("security", "--max-time", "1h"),
                                    ("security", "--idle-timeout", "5m"), ("first run", "-p,--port", "18515")):
             with self.subTest(where=where, flag=flag):
-                self.assertRegex(said, re.escape(flag) + rf"[^(]*\([^)]*{re.escape(value)}|" + re.escape(flag) + rf".{{0,160}}default: {re.escape(value)}")
+                self.assertRegex(said, re.escape(flag) + rf"[^(]*\([^)]*{re.escape(value)}|" + re.escape(flag) +
+                                 rf".{{0,160}}default: {re.escape(value)}")
 
     @unittest.skipIf(support.softnic_works(), "no software device")
     def test_tables_on_pages_have_the_columns_that_the_program_prints(self):
@@ -285,9 +289,12 @@ class Docs(CliTest):
         self.assertEqual([why for why in NOT_RUN if why not in used], [], "nothing shown is of that kind any more")
 
     def make_documents(self, folder, server):
-        done = run("sweep", "127.0.0.1", "-p", server.port, "--softnic", "--sizes", "64", "-D", "20ms", "--json", folder / "run.json")
+        done = run("sweep", "127.0.0.1", "-p", server.port, "--softnic", "--sizes", "64", "-D", "20ms", "--json",
+                   folder / "run.json")
         self.expect_swept(done)
-        (folder / "bring-up.conf").write_text(re.search(r"```ini\n(.*?)```", (ROOT / "docs/how-to/scenarios.md").read_text(encoding="utf-8"), re.S).group(1))
+        (folder / "bring-up.conf").write_text(re.search(r"```ini\n(.*?)```",
+                                                        (ROOT / "docs/how-to/scenarios.md").read_text(encoding="utf-8"),
+                                                        re.S).group(1))
         for name in ("before", "after", "latest", "new", "base1", "base2", "new1"):
             shutil.copy(folder / "run.json", folder / f"{name}.json")
         for name in ("before", "after"):
@@ -302,7 +309,8 @@ class Docs(CliTest):
         test = words and re.fullmatch("(ib_)?(write|send|read)_(bw|lat)|sweep|accept|verify", words[0])
         words = [match for word in words for match in (sorted(map(str, folder.glob(word))) if "*" in word else [word])]
         if test:
-            words = [word for each in words for word in (["127.0.0.1", "-p", str(server.port)] if each in ("server", "node2", "HOST", "NODE") else [each])]
+            words = [word for each in words for word in (["127.0.0.1", "-p", str(server.port)]
+                                                         if each in ("server", "node2", "HOST", "NODE") else [each])]
             short = ["--sizes", "64", "-D", "20ms"] if words[0] in ("sweep", "accept") else ["-D", "50ms"]
             words += [] if "-n" in words or "-D" in words else short
         if test or words[:1] in (["devices"], ["topo"], ["reg_lat"], ["connect_rate"]):
@@ -311,7 +319,8 @@ class Docs(CliTest):
         done = subprocess.run([binary, *words], cwd=folder, env=support.environment(), stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=support.PATIENCE_S, check=False)
         # Of doctor's, that it looked; of a short run's, that it ran.
-        fine = (0, 1, 3) if "doctor" in command or words[0] == "topo" else (0, 4) if test or words[0] == "compare" else (0,)
+        fine = (0, 1,
+                3) if "doctor" in command or words[0] == "topo" else (0, 4) if test or words[0] == "compare" else (0,)
         self.assertIn(done.returncode, fine, f"{words}\n{done.stdout}{done.stderr}")
 
 
@@ -328,10 +337,13 @@ class Pandas(CliTest):
         (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
         self.assertEqual(len(example.splitlines()), 3)
         folder = pathlib.Path(self.scratch())
-        self.expect_swept(run("sweep", "--local", "--softnic", "--devices", "soft0", "--sizes", "64,4K", "--ops", "write_bw,read_lat", "-D", "20ms",
-                              "--csv", folder / "run.csv", "--json", folder / "run.json", "--format", "jsonl", "-o", folder / "run.jsonl"))
+        self.expect_swept(run("sweep", "--local", "--softnic", "--devices", "soft0", "--sizes", "64,4K", "--ops",
+                              "write_bw,read_lat", "-D", "20ms",
+                              "--csv", folder / "run.csv", "--json", folder / "run.json", "--format", "jsonl", "-o",
+                              folder / "run.jsonl"))
         lines = re.search(r"`(pandas\.read_json\(.*?\))`", page).group(1)
-        shown = subprocess.run([SYSTEM_PYTHON, "-c", example + f"lines = {lines}\n" + "print(list(runs['size_bytes']), list(runs['median_gbps'] > 0))\n"
+        shown = subprocess.run([SYSTEM_PYTHON, "-c", example + f"lines = {lines}\n" +
+                                "print(list(runs['size_bytes']), list(runs['median_gbps'] > 0))\n"
                                 "print(list(writes['size_bytes']), list(writes['bw.median_gbps'] > 0), list(writes['client.device']))\n"
                                 "print(list(lines['op']))"], cwd=folder, capture_output=True, text=True, check=False)
         self.assertEqual(shown.returncode, 0, shown.stderr)

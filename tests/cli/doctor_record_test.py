@@ -48,7 +48,8 @@ def plant(machine, root, bin_folder):
 
 
 def verdicts(root):
-    done = subprocess.run([BINARY, "doctor", "--root", str(root), "--json"], env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([BINARY, "doctor", "--root", str(root), "--json"], env=environment(), capture_output=True,
+                          text=True, timeout=60, check=False)
     return {(it["check"], it["subject"], it["verdict"]) for it in json.loads(done.stdout)["checks"]}
 
 
@@ -61,12 +62,14 @@ class Record(CliTest):
         return folder
 
     def record(self, shell, root, bin_folder, *options):
-        return subprocess.run([*shell, str(SCRIPT), *options, "--root", str(root)], env={"PATH": str(bin_folder)}, capture_output=True,
+        return subprocess.run([*shell, str(SCRIPT), *options, "--root", str(root)], env={"PATH": str(bin_folder)},
+                              capture_output=True,
                               text=True, timeout=60, check=False)
 
     def test_it_is_judged_as_the_machine_itself(self):
         shells = [shell for shell in SHELLS if shutil.which(shell[0])]
-        for name in ("mtu-1500", "link-x1", "path-mtu-above-interface", "vm-mmio-too-high", "amd-symbol-without-client"):
+        for name in ("mtu-1500", "link-x1", "path-mtu-above-interface", "vm-mmio-too-high",
+                     "amd-symbol-without-client"):
             machine = STORIES / f"{name}.machine"
             with tempfile.TemporaryDirectory() as folder:
                 root, bin_folder = pathlib.Path(folder) / "root", self.tools(pathlib.Path(folder) / "bin")
@@ -78,7 +81,8 @@ class Record(CliTest):
                     done = self.record(path, root, bin_folder)
                     self.assertEqual((done.returncode, done.stderr), (0, ""), f"{shell} {name}")
                     # A busybox has programs of its own, which no PATH hides.
-                    texts.append(re.sub(r"^== (program|failed) (dmesg|modinfo \w+)\n(?:(?!== ).*\n)*", "", done.stdout, flags=re.M))
+                    texts.append(re.sub(r"^== (program|failed) (dmesg|modinfo \w+)\n(?:(?!== ).*\n)*", "", done.stdout,
+                                        flags=re.M))
                 for text in texts:
                     self.assertEqual(text.splitlines(), texts[0].splitlines(), f"{name}: the shells differ")
                 recording = pathlib.Path(folder) / "there.machine"
@@ -100,9 +104,11 @@ class Record(CliTest):
                 (root / name).write_text(text, encoding="utf-8")
             done = self.record([shutil.which("sh")], root, bin_folder)
             self.assertEqual(done.returncode, 0, done.stderr)
-            for word in ("e89e", "6eaa", "c0a8", "192.168", "6f1c2d3e", "f7:cc", "12345678-9abc", "1324021012345", "2a02"):
+            for word in ("e89e", "6eaa", "c0a8", "192.168", "6f1c2d3e", "f7:cc", "12345678-9abc", "1324021012345",
+                         "2a02"):
                 self.assertNotIn(word, done.stdout)
-            for word in ("127.0.0.1", "5.15.0.91", "0000:3b:00.0", "12:34:56", "fe80:0000", "0000:ffff:0a00:0101", "2001:0db8"):
+            for word in ("127.0.0.1", "5.15.0.91", "0000:3b:00.0", "12:34:56", "fe80:0000", "0000:ffff:0a00:0101",
+                         "2001:0db8"):
                 self.assertIn(word, done.stdout)
             plain = self.record([shutil.which("sh")], root, bin_folder, "--unmasked")
             self.assertIn("e89e:4903:0035:6eaa", plain.stdout)
@@ -116,7 +122,8 @@ class Record(CliTest):
     def test_it_writes_a_file_for_its_owner(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "here.machine"
-            done = subprocess.run(["sh", str(SCRIPT), "--root", folder, str(path)], capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(["sh", str(SCRIPT), "--root", folder, str(path)], capture_output=True, text=True,
+                                  timeout=60, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"gdrperf doctor --root {path}", done.stderr)
             self.assertEqual(os.stat(path).st_mode & 0o077, 0)

@@ -48,7 +48,8 @@ def large_machine():
         probe.append(f"gpu {gpu} gdr=1 dmabuf=1 NVIDIA H100")
         for nic in (2 * switch, 2 * switch + 1):
             port, _ = function(bus + 2, 1 + nic % 2, [root, up], "0x1000", "0xc030", "0x060400")
-            address, real = function(bus + 4 + nic % 2, 0, [root, up, port], "0x15b3", "0x1021", "0x020000", "mlx5_core")
+            address, real = function(bus + 4 + nic % 2, 0, [root, up, port], "0x15b3", "0x1021", "0x020000",
+                                     "mlx5_core")
             name = f"mlx5_{nic}"
             text.append(f"== link /sys/class/infiniband/{name}/device {real}")
             ports = f"/sys/class/infiniband/{name}/ports/1"
@@ -167,7 +168,8 @@ class Doctor(CliTest):
             file.write("class: ours\nsource: our logs\n\ncheck: ours\nverdict: WARN\nline: ourfs lost\nfound: it went away\n"
                        "why: it does\nfix: bring it back\n")
             file.flush()
-            done = subprocess.run([BINARY, "doctor", "--words", file.name, "--read", "-"], input="ourfs lost it\n", env=environment(),
+            done = subprocess.run([BINARY, "doctor", "--words", file.name, "--read", "-"], input="ourfs lost it\n",
+                                  env=environment(),
                                   capture_output=True, text=True, timeout=60)
             self.assertIn("bring it back", done.stdout)
             self.assertIn("our logs", run("doctor", "--words", file.name, "--list-words").out)
@@ -197,7 +199,8 @@ class Doctor(CliTest):
             self.assertIn("gdrperf-recording", names)
             here = self.verdicts(run("doctor", "--json", "--only", "memlock,governor,numa-balancing,iommu,gpu-link"))
             for root in (recording, f"{folder}/tree"):
-                there = run("doctor", "--json", "--root", root, "--only", "memlock,governor,numa-balancing,iommu,gpu-link")
+                there = run("doctor", "--json", "--root", root, "--only",
+                            "memlock,governor,numa-balancing,iommu,gpu-link")
                 self.assertEqual(self.verdicts(there), here)
 
     @staticmethod
@@ -309,7 +312,8 @@ class Doctor(CliTest):
         self.assertLess(len(brief.out.splitlines()), 100, brief.out)
         self.assertEqual(len(whole["pairs"]), 8 * 16)
         for gpu in range(8):
-            self.assertRegex(brief.out, rf"GPU{gpu} <-> mlx5_{2 * gpu}, mlx5_{2 * gpu + 1} PIX: direct path ready, expect 50 GB/s")
+            self.assertRegex(brief.out,
+                             rf"GPU{gpu} <-> mlx5_{2 * gpu}, mlx5_{2 * gpu + 1} PIX: direct path ready, expect 50 GB/s")
 
     def test_the_document_lists_the_checks_of_the_code(self):
         text = (SOURCE / "docs/how-to/doctor.md").read_text()

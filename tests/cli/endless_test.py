@@ -37,7 +37,8 @@ class Endless(CliTest):
         """Runs until there are `number` intervals, ends it by a signal: (record of the whole, intervals)."""
         folder = self.scratch()
         intervals, whole = folder + "/intervals.jsonl", folder + "/run.json"
-        with Background(*words, "--forever", "--interval", "200ms", "--interval-file", intervals, "--json", whole, env=env) as client:
+        with Background(*words, "--forever", "--interval", "200ms", "--interval-file", intervals, "--json", whole,
+                        env=env) as client:
             wait_for(intervals, number)
             client.signal(by)
             self.assertEqual(client.wait(), 0, client.err)
@@ -60,7 +61,8 @@ class Endless(CliTest):
             self.assertEqual((each["op"], each["size_bytes"]), (one["op"], one["size_bytes"]))
 
     def test_bandwidth(self):
-        for words in (("write_bw", "-s", "4K"), ("send_bw", "-s", "4K", "-b"), ("read_bw", "-s", "4K", "--rate", "2000")):
+        for words in (("write_bw", "-s", "4K"), ("send_bw", "-s", "4K", "-b"),
+                      ("read_bw", "-s", "4K", "--rate", "2000")):
             one, intervals = self.ended(*words, *LOCAL, by=signal.SIGTERM)
             self.check_whole(one, intervals)
             self.assertGreaterEqual(one["duration_s"] + one["warmup_cut_s"], 0.6)
@@ -89,7 +91,8 @@ class Endless(CliTest):
     def test_a_server_with_a_limit_says_which(self):
         with Server("--max-time", "60s") as server:
             result = run("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "--forever")
-            self.expect_error(result, 2, "--forever: this server allows runs of 60 s", "start 'gdrperf serve' with --max-time 0")
+            self.expect_error(result, 2, "--forever: this server allows runs of 60 s",
+                              "start 'gdrperf serve' with --max-time 0")
 
     def test_counters_of_the_port(self):
         _, intervals = self.ended("write_bw", *LOCAL, "-s", "4K", env={"SOFTNIC": "soft0:rate=1GB/s;soft1:rate=1GB/s"})
@@ -101,7 +104,8 @@ class Endless(CliTest):
         link = f"soft0:rate=0.25GB/s,latency=2us,fault=stall:time=1s:from={message}:count=1"
         folder = self.scratch()
         intervals = folder + "/intervals.jsonl"
-        with Background("write_bw", *LOCAL, "-d", "soft0", "-s", str(size), "-t", str(depth), "--forever", "--interval", "200ms",
+        with Background("write_bw", *LOCAL, "-d", "soft0", "-s", str(size), "-t", str(depth), "--forever", "--interval",
+                        "200ms",
                         "--interval-file", intervals, env={"SOFTNIC": link}) as client:
             deadline = time.monotonic() + PATIENCE_S
             while not self.longest(intervals, 0.9) and time.monotonic() < deadline:
@@ -117,7 +121,8 @@ class Endless(CliTest):
     @staticmethod
     def longest(path, least_s):
         """The longest dip that is not shorter than `least_s`."""
-        dips = [dip for each in (records(path) if os.path.exists(path) else []) for dip in each["dips"] if dip["duration_s"] >= least_s]
+        dips = [dip for each in (records(path) if os.path.exists(path) else []) for dip in each["dips"]
+                if dip["duration_s"] >= least_s]
         return max(dips, key=lambda dip: dip["duration_s"], default=None)
 
     def test_lines(self):
@@ -143,7 +148,8 @@ class Endless(CliTest):
 
     def test_metrics_over_http(self):
         self.need_metrics()
-        with Background("write_bw", *LOCAL, "-s", "4K", "--forever", "--interval", "200ms", "--interval-file", self.scratch() + "/i", "--listen-metrics", "0",
+        with Background("write_bw", *LOCAL, "-s", "4K", "--forever", "--interval", "200ms", "--interval-file",
+                        self.scratch() + "/i", "--listen-metrics", "0",
                         env={"SOFTNIC": "soft0:rate=1GB/s;soft1:rate=1GB/s"}) as client:
             url = client.wait_line("metrics at ").split("metrics at ")[1]
             deadline = time.monotonic() + PATIENCE_S
@@ -156,12 +162,14 @@ class Endless(CliTest):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(url.replace("/metrics", "/"), timeout=PATIENCE_S)
             self.assertEqual(refused.exception.code, 404)
-            self.expect_error(run("write_bw", *LOCAL, "--listen-metrics", url.split("/")[2]), 3, "--listen-metrics " + url.split("/")[2])
+            self.expect_error(run("write_bw", *LOCAL, "--listen-metrics", url.split("/")[2]), 3,
+                              "--listen-metrics " + url.split("/")[2])
             client.signal(signal.SIGINT)
             self.assertEqual(client.wait(), 0, client.err)
         samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         labels = '{op="write_bw",size_bytes="4096",device="soft0"}'
-        self.assertEqual(float(samples["gdrperf_payload_bytes_total" + labels]), 4096 * float(samples["gdrperf_messages_total" + labels]))
+        self.assertEqual(float(samples["gdrperf_payload_bytes_total" + labels]),
+                         4096 * float(samples["gdrperf_messages_total" + labels]))
         self.assertGreater(float(samples['gdrperf_port_counter_total{device="soft0",counter="port_xmit_packets"}']), 0)
         try:
             from prometheus_client.parser import text_string_to_metric_families
@@ -171,7 +179,8 @@ class Endless(CliTest):
 
     def test_metrics_addresses(self):
         self.need_metrics()
-        for where, text in (("metrics", "--listen-metrics 'metrics': give PORT, or ADDRESS:PORT"), ("99999", "--listen-metrics '99999': give PORT"),
+        for where, text in (("metrics", "--listen-metrics 'metrics': give PORT, or ADDRESS:PORT"),
+                            ("99999", "--listen-metrics '99999': give PORT"),
                             ("nohost:1", "'nohost' is no address")):
             self.expect_error(run("write_bw", *LOCAL, "-n", "5", "--listen-metrics", where), 2, text)
         for where in ("0", "127.0.0.1:0"):
@@ -182,13 +191,17 @@ class Endless(CliTest):
     def test_what_cannot_be(self):
         for words, text in ((("write_bw", "--forever", "-n", "5"), "--forever and -n exclude each other"),
                             (("write_bw", "--forever", "-D", "1s"), "--forever and -D exclude each other"),
-                            (("write_bw", "--forever", "-s", "1,2"), "--forever: only the first of several runs would begin"),
+                            (("write_bw", "--forever", "-s", "1,2"),
+                             "--forever: only the first of several runs would begin"),
                             (("sweep", "--forever"), "--forever: only the first of several runs would begin"),
                             (("verify", "--forever"), "--forever: only the first of several runs would begin"),
                             (("write_bw", "--interval", "1ms"), "--interval 1ms: an interval is 100 ms or more"),
-                            (("write_bw", "--interval-file", "file"), "--interval-file means nothing without --interval"),
-                            (("write_bw", "-n", "5", "--interval", "1s", "--interval-file", "-", "--json", "-"), "standard output can carry one of them"),
-                            (("write_bw", "-n", "5", "--interval", "1s", "--interval-file", "/nowhere/file"), "/nowhere/file")):
+                            (("write_bw", "--interval-file", "file"),
+                             "--interval-file means nothing without --interval"),
+                            (("write_bw", "-n", "5", "--interval", "1s", "--interval-file", "-", "--json", "-"),
+                             "standard output can carry one of them"),
+                            (("write_bw", "-n", "5", "--interval", "1s", "--interval-file", "/nowhere/file"),
+                             "/nowhere/file")):
             result = run(*words, *LOCAL)
             self.assertIn(result.code, (2, 3), str(result))
             self.assertIn(text, result.err)

@@ -56,14 +56,18 @@ class Ends(CliTest):
             "test, endless": ["write_bw", *LOCAL, "--forever", "--interval", "0.1"],
             "--json to a pipe without a reader": ["write_bw", *LOCAL, "-n", "100", "--json", self.pipe()],
             "--json to a full pipe": ["write_bw", *LOCAL, "-n", "100", "--json", full],
-            "--interval-file, no reader": ["write_bw", *LOCAL, "--forever", "--interval", "0.1", "--interval-file", self.pipe()],
-            "--interval-file, full pipe": ["write_bw", *LOCAL, "--forever", "--interval", "0.1", "--interval-file", full],
+            "--interval-file, no reader": ["write_bw", *LOCAL, "--forever", "--interval", "0.1", "--interval-file",
+                                           self.pipe()],
+            "--interval-file, full pipe": ["write_bw", *LOCAL, "--forever", "--interval", "0.1", "--interval-file",
+                                           full],
             "sweep": ["sweep", *LOCAL[:2], "--json", self.pipe()],
             "client of a silent server": ["write_bw", "127.0.0.1", "-p", port, "--softnic"],
             "doctor of a silent server": ["doctor", "127.0.0.1", "-p", port],
             "serve": ["serve", "--softnic", "-p", "0"],
-            "cluster without the other rank": ["cluster", "--softnic", "--rank", "0", "--ranks", "2", "--root", f"127.0.0.1:{free_port()}"],
-            "cluster without rank 0": ["cluster", "--softnic", "--rank", "1", "--ranks", "2", "--root", f"127.0.0.1:{free_port()}"],
+            "cluster without the other rank": ["cluster", "--softnic", "--rank", "0", "--ranks", "2", "--root",
+                                               f"127.0.0.1:{free_port()}"],
+            "cluster without rank 0": ["cluster", "--softnic", "--rank", "1", "--ranks", "2", "--root",
+                                       f"127.0.0.1:{free_port()}"],
             "report of a pipe": ["report", self.pipe()],
             "compare of pipes": ["compare", self.pipe(), self.pipe()],
             "import of a pipe": ["import", self.pipe()],
@@ -96,7 +100,8 @@ class Ends(CliTest):
         # Most while the command starts and sets up: later it does the same all the time.
         moments = {name: sorted(WINDOW_S * chance.random()**2 for _ in range(MOMENTS)) for name in commands}
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            ends = {name: [pool.submit(self.ends_after, words, moment) for moment in moments[name]] for name, words in commands.items()}
+            ends = {name: [pool.submit(self.ends_after, words, moment) for moment in moments[name]] for name,
+                    words in commands.items()}
         rows, late = [], []
         for name in commands:
             worst = max(end.result() for end in ends[name])

@@ -35,7 +35,8 @@ class Faults(CliTest):
             os.replace(devices + ".new", devices)
 
         env = {"SOFTNIC": "@" + devices}
-        every = (("send_lat", "soft0"), ("write_bw", "soft1"), ("send_lat", "soft1"), ("read_lat", "soft1"), ("send_bw", "soft0"))
+        every = (("send_lat", "soft0"), ("write_bw", "soft1"), ("send_lat", "soft1"), ("read_lat", "soft1"),
+                 ("send_bw", "soft0"))
         for test, down in cases(every[:2], every):
             set_ports()
             with self.subTest(test=test, down=down), Server(env=env) as server:

@@ -38,18 +38,21 @@ class FiguresTest(CliTest):
         every = bandwidth + [test.replace("_bw", "_lat") for test in bandwidth]
         with Server() as server:
             target = ("127.0.0.1", "-p", server.port)
-            for tests, extra in ((every, []), (every, ["--verify"]), (bandwidth, ["-b"]), (bandwidth, ["-b", "--verify"]),
+            for tests, extra in ((every, []), (every, ["--verify"]), (bandwidth, ["-b"]),
+                                 (bandwidth, ["-b", "--verify"]),
                                  (bandwidth, ["-q", 3, "-t", 60, "-l", 4, "-Q", 12])):
                 for number in support.cases((133,), (1, 133)):
                     # One program for all tests: too short for a stable run, which is its exit status then.
-                    swept = run("sweep", *target, "--softnic", "--ops", ",".join(tests), "--sizes", 8, "-n", number, *extra,
+                    swept = run("sweep", *target, "--softnic", "--ops", ",".join(tests), "--sizes", 8, "-n", number,
+                                *extra,
                                 "--json", self.document)
                     self.expect_swept(swept)
                     with open(self.document, encoding="utf-8") as file:
                         document = json.load(file)
                     self.check_document(document)
                     with self.subTest(extra=extra, n=number):
-                        self.assertEqual({one["op"]: (one["iterations"], one["stop"]) for one in self.runs_of(document)},
+                        self.assertEqual({one["op"]: (one["iterations"], one["stop"])
+                                          for one in self.runs_of(document)},
                                          dict.fromkeys(tests, (number, "iterations")))
             runs, _ = self.measured("write_bw", "-n", 133, target=target)
             self.assertEqual([run["iterations"] for run in runs], [133])
@@ -65,8 +68,10 @@ class FiguresTest(CliTest):
                          [("atomic_bw", 8, "cmp_swap"), ("atomic_lat", 8, "cmp_swap")])
         runs, _ = self.measured("atomic_bw", "-n", 100)
         self.assertNotIn("atomic", runs[0])
-        self.expect_error(run("atomic_bw", "--local", "--softnic", "-s", 64), 2, "-s 64 B: an operation of atomic_bw has 8 bytes")
-        self.expect_error(run("read_bw", "--local", "--softnic", "--atomic", "cmp_swap"), 2, "-A: read_bw does no atomics")
+        self.expect_error(run("atomic_bw", "--local", "--softnic", "-s", 64), 2,
+                          "-s 64 B: an operation of atomic_bw has 8 bytes")
+        self.expect_error(run("read_bw", "--local", "--softnic", "--atomic", "cmp_swap"), 2,
+                          "-A: read_bw does no atomics")
 
     def test_a_flow_label_is_recorded_and_refused_where_it_cannot_be(self):
         runs, _ = self.measured("write_bw", "-s", 64, "-n", 100, "--flow-label", 7)
@@ -75,7 +80,8 @@ class FiguresTest(CliTest):
         self.assertNotIn("flow_label", runs[0])
         beyond = run("write_bw", "--local", "--softnic", "--flow-label", 1 << 20)
         self.expect_error(beyond, 2, "--flow-label 1048576: a flow label is from 0 to 1048575")
-        self.expect_error(run("write_bw", "--local", "--softnic", "--flow-label", 7, "-R"), 2, "rdma_cm chooses the path")
+        self.expect_error(run("write_bw", "--local", "--softnic", "--flow-label", 7, "-R"), 2,
+                          "rdma_cm chooses the path")
 
     def test_too_short_for_an_interval_is_marked_and_said(self):
         for args in (["-n", 3], ["-D", "1ms", "-s", "8M"]):
@@ -92,13 +98,15 @@ class FiguresTest(CliTest):
         self.assertTrue(runs[0]["unstable"])
         self.assertEqual(runs[0]["stop"], "duration")
         self.assertIn(runs[0]["unstable_reason"], ("steps", "drift", "bimodal", "periodic", "scatter"))
-        self.assertRegex(runs[0]["warnings"][0], r"known (within \+-.* %|\(the interval is wider than the value\)), not \+-1e-05 %, after")
+        self.assertRegex(runs[0]["warnings"][0],
+                         r"known (within \+-.* %|\(the interval is wider than the value\)), not \+-1e-05 %, after")
         self.assertIn("unstable: not known within the requested precision", result.out)
 
     def test_a_rate_that_halves_is_marked_and_its_levels_are_listed(self):
         """The link's truth: 20 MB/s for 320 messages (1.05 s), 10 MB/s from then on. Warm-up it is not."""
         link = "rate=20MB/s,latency=20us,react=0us"
-        runs, result = self.measured("send_bw", "-s", "64K", "-t", 16, "-D", "3s", "-e", "-d", "soft0", "--peer-dev", "soft1",
+        runs, result = self.measured("send_bw", "-s", "64K", "-t", 16, "-D", "3s", "-e", "-d", "soft0", "--peer-dev",
+                                     "soft1",
                                      env={"SOFTNIC": f"soft0:{link},fault=stall:time=3277us:from=320;soft1:{link}"})
         self.assertTrue(runs[0]["unstable"], result.out)
         self.assertLess(runs[0]["warmup_cut_s"], 0.9, "a level is no warm-up")
@@ -113,7 +121,8 @@ class FiguresTest(CliTest):
         self.assertIn("runs is stable: no result is known", result.err.splitlines()[-1])
 
     def test_the_live_line_of_a_terminal_says_rate_interval_and_time_left(self):
-        for test, figure, more in (("write_bw", rb"[0-9.e+-]+ GB/s", ["-e"]), ("send_lat", rb"p50 [0-9.e+]+ us", ["-e"])):
+        for test, figure, more in (("write_bw", rb"[0-9.e+-]+ GB/s", ["-e"]),
+                                   ("send_lat", rb"p50 [0-9.e+]+ us", ["-e"])):
             # Interval: none before there are batches; time left: always, of a run that is limited by time.
             # The interval: only where the machine let enough batches through.
             interval = figure + rb" \+-[0-9.e-]+ %, [0-9.]+ s left"
@@ -123,11 +132,13 @@ class FiguresTest(CliTest):
                     break
             with self.subTest(test):
                 self.assertEqual(code, 0, err)
-                self.assertRegex(err, rb"\r\033\[K" + test.encode() + rb" [0-9]+ K?i?B: (measuring|" + figure + rb"), [0-9.]+ s left")
+                self.assertRegex(err, rb"\r\033\[K" + test.encode() + rb" [0-9]+ K?i?B: (measuring|" + figure +
+                                 rb"), [0-9.]+ s left")
                 self.assertRegex(err, interval)
                 self.assertTrue(err.endswith(b"\r\033[K"), err[-100:])  # nothing of it stays
                 self.assertNotIn(b"\033[K", out)
-        _, _, err = on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw,read_bw", "--sizes", "64",
+        _, _, err = on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw,read_bw",
+                                "--sizes", "64",
                                 "-e", "-D", "1s")
         self.assertRegex(err, rb"\[0/[0-9]+\] write_bw 64 B soft0: [0-9.e-]+ GB/s")
 
@@ -195,7 +206,8 @@ class Stopped(CliTest):
                 return False
 
             with Proxy(server.port, hold) as proxy:
-                client = Background("write_bw", "127.0.0.1", "-p", proxy.port, "--softnic", "-D", "2s", "--json", self.document)
+                client = Background("write_bw", "127.0.0.1", "-p", proxy.port, "--softnic", "-D", "2s", "--json",
+                                    self.document)
                 with client:
                     self.assertTrue(ready.wait(support.PATIENCE_S), client.lines)
                     time.sleep(1.0)
@@ -204,7 +216,8 @@ class Stopped(CliTest):
             self.expect_named("server")
 
     def test_a_stopped_process_with_both_ends_names_both(self):
-        with Background("write_bw", "--local", "--softnic", "-e", "-D", "3s", "--progress", "--json", self.document, env=SLOW) as both:
+        with Background("write_bw", "--local", "--softnic", "-e", "-D", "3s", "--progress", "--json", self.document,
+                        env=SLOW) as both:
             both.wait_measuring()
             self.stop(both)
             self.assertEqual(both.wait(), 0, both.err)

@@ -59,9 +59,11 @@ class Import(Folder):
         self.assertIn(f"{TWO_PORTS}:3: two ports together", result.err)
 
     def test_files_together_are_one_session(self):
-        files = [DATA / "perftest-4.5-write_bw-all.txt", DATA / "perftest-4.5-write_lat.txt", DATA / "perftest-23-write_bw.json"]
+        files = [DATA / "perftest-4.5-write_bw-all.txt", DATA / "perftest-4.5-write_lat.txt",
+                 DATA / "perftest-23-write_bw.json"]
         document, _ = self.imported(*files, "--peer-dev", "soft1", "--peer-buffer", "host")
-        self.assertEqual({test: len(runs) for test, runs in document["relations"]["HOST"].items()}, {"write_bw": 24, "write_lat": 1})
+        self.assertEqual({test: len(runs) for test, runs in document["relations"]["HOST"].items()},
+                         {"write_bw": 24, "write_lat": 1})
         self.assertEqual(document["relations"]["HOST"]["write_lat"][0]["server"], {"device": "soft1", "buffer": "host"})
         self.assertEqual(document["warnings"], [])
 
@@ -93,7 +95,8 @@ class Import(Folder):
         for name, text, words in [("none.txt", "hello\n", "none.txt:1: no output that can be imported"),
                                   ("bad.txt", whole.replace("11742.06", "fast"), "bad.txt:19: 'fast' is not a number"),
                                   ("cut.txt", whole[:whole.index("11742.06") + 4], "cut.txt:19"),
-                                  ("cut.json", (DATA / "perftest-26-write_lat.json").read_text()[:300], "cut.json:15: ends in the middle")]:
+                                  ("cut.json", (DATA / "perftest-26-write_lat.json").read_text()[:300],
+                                   "cut.json:15: ends in the middle")]:
             with self.subTest(name):
                 result = run("import", self.write(name, text))
                 self.assertEqual(result.code, 2, result)
@@ -103,7 +106,8 @@ class Import(Folder):
     def test_relation_is_asked_for_where_it_means_something(self):
         gpu = DATA / "perftest-26-write_bw-cuda.txt"
         for args, words in [([gpu], "--relation"), ([gpu, "--relation", "HOST"], "not PIX"),
-                            ([DATA / "perftest-4.4-write_bw.txt", "--relation", "PIX"], "no run in it is in GPU memory")]:
+                            ([DATA / "perftest-4.4-write_bw.txt", "--relation", "PIX"],
+                             "no run in it is in GPU memory")]:
             result = run("import", *args)
             self.assertEqual(result.code, 2, result)
             self.assertIn(words, result.err)
@@ -114,7 +118,8 @@ class Import(Folder):
 @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
 class InstalledPerftest(Folder):
     def test_what_it_prints_here_and_now(self):
-        for program, args, test in [("ib_write_bw", ["-n", "200", "-a"], "write_bw"), ("ib_read_bw", ["-n", "200", "--report_gbits"], "read_bw"),
+        for program, args, test in [("ib_write_bw", ["-n", "200", "-a"], "write_bw"),
+                                    ("ib_read_bw", ["-n", "200", "--report_gbits"], "read_bw"),
                                     ("ib_send_lat", ["-n", "200"], "send_lat")]:
             with self.subTest(program):
                 text = perftest_ends.both(program, *args)
@@ -129,7 +134,6 @@ class InstalledPerftest(Folder):
                         factor = 1 if test == "read_bw" else 8 * 2**20 / 1e9
                         wanted = float(row[3]) * factor
                         self.assertAlmostEqual(each["bw"]["median_gbps"], wanted, delta=1e-6 * wanted)
-
 
 
 if __name__ == "__main__":

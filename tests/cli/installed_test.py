@@ -23,16 +23,20 @@ os.environ.pop("LD_LIBRARY_PATH", None)
 class Installed(CliTest):
     def test_all_of_it_runs_from_where_it_is_put(self):
         root = pathlib.Path(self.scratch())
-        done = subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root], capture_output=True, text=True, check=False)
+        done = subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root],
+                              capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         (program,) = root.rglob("bin/gdrperf")
         prefix = program.parent.parent
-        commands = re.findall(r"^  (\w+)  ", run("--help").out.split("Subcommands:")[1].split("gdrperf COMMAND")[0], re.M)
+        commands = re.findall(r"^  (\w+)  ", run("--help").out.split("Subcommands:")[1].split("gdrperf COMMAND")[0],
+                              re.M)
         files = ["bin/gdrperf-doctor", "bin/softnic", "lib/systemd/system/gdrperf.service", "share/gdrperf/schema.json",
-                 "share/bash-completion/completions/gdrperf.bash", "share/zsh/site-functions/_gdrperf", "share/fish/vendor_completions.d/gdrperf.fish",
+                 "share/bash-completion/completions/gdrperf.bash", "share/zsh/site-functions/_gdrperf",
+                 "share/fish/vendor_completions.d/gdrperf.fish",
                  "share/man/man1/gdrperf.1", "share/man/man1/softnic.1",
                  *(f"share/man/man1/gdrperf-{command}.1" for command in commands)]
-        self.assertEqual([name for name in files if not (prefix / name).is_file() or not (prefix / name).stat().st_size], [])
+        self.assertEqual([name for name in files if not (prefix / name).is_file()
+                          or not (prefix / name).stat().st_size], [])
         (library,) = prefix.rglob("libgdrperf_softnic.so")
         self.check_programs(root, prefix, library)
         if support.softnic_works() is None:
@@ -53,7 +57,8 @@ class Installed(CliTest):
             return subprocess.run(words, env=support.environment(), cwd=prefix, capture_output=True, text=True,
                                   timeout=support.PATIENCE_S, check=False)
         if support.softnic_works() is None:
-            done = installed(prefix / "bin/gdrperf", "write_bw", "--local", "--softnic", "-n", "100", "--json", "run.json")
+            done = installed(prefix / "bin/gdrperf", "write_bw", "--local", "--softnic", "-n", "100", "--json",
+                             "run.json")
             self.assertEqual(done.returncode, 0, done.stderr)
             # The page's template travels in the program.
             done = installed(prefix / "bin/gdrperf", "report", "run.json", "-o", "page.html")

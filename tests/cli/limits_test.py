@@ -86,7 +86,8 @@ class Limits(CliTest):
         folder = self.scratch()
         words = [BINARY, "sweep", "--local", "--softnic", "-n", "50", "--json", folder + "/s.json"]
         for lines in range(2, 8):
-            with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()) as process:
+            with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  env=environment()) as process:
                 for _ in range(lines):
                     process.stdout.readline()
                 process.kill()

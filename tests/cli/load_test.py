@@ -35,7 +35,8 @@ class FullQueue(Measured):
         """Each read waits for the 16 of the stream that were queued before it; for 15 where the stream's thread was held up.
         A busy machine gets three tries. bench/loaded_latency.py has more, closer."""
         for _ in range(3):
-            one, result = self.measured("read_lat", "--local", *ENDS, "-s", "2", "--load", "100%", "-D", "1500ms", env=LINK)
+            one, result = self.measured("read_lat", "--local", *ENDS, "-s", "2", "--load", "100%", "-D", "1500ms",
+                                        env=LINK)
             self.check_ratios(one)
             loaded = one["latency"]["p50_ns"] / (READS * MESSAGE_NS) - 1
             idle = one["under_load"]["idle_p50_ns"] / 400e3 - 1
@@ -49,7 +50,8 @@ class FullQueue(Measured):
         self.assertEqual(one["load"], "100%")
         self.assertNotIn("stream_offered_gbps", one["under_load"])
         self.assertRegex(result.err, r"with read_bw of 64 KiB: [\d.]+ GB/s carried, [\d.]+ GB/s alone")
-        self.assertRegex(result.err, r"idle +[\d.]+ +[\d.]+ +[\d.]+\n +loaded +[\d.]+ +[\d.]+ +[\d.]+\n +ratio +[\d.]+ ")
+        self.assertRegex(result.err,
+                         r"idle +[\d.]+ +[\d.]+ +[\d.]+\n +loaded +[\d.]+ +[\d.]+ +[\d.]+\n +ratio +[\d.]+ ")
 
 
 @unittest.skipIf(softnic_works(), "no software device")
@@ -57,7 +59,8 @@ class Load(Measured):
     def test_each_test_and_both_ways_to_say_it(self):
         fast = {"SOFTNIC": "soft0:rate=200MB/s,copy=edges;soft1:rate=200MB/s,copy=edges"}
         for test in ("write_lat", "send_lat", "write_imm_lat", "atomic_lat"):
-            one, _ = self.measured(test, "--local", *ENDS, "--load", "50%", "--load-size", "16K", "-D", "200ms", env=fast)
+            one, _ = self.measured(test, "--local", *ENDS, "--load", "50%", "--load-size", "16K", "-D", "200ms",
+                                   env=fast)
             self.check_ratios(one)
             under = one["under_load"]
             self.assertAlmostEqual(2 * under["stream_offered_gbps"] / under["stream_alone_gbps"], 1, places=5)

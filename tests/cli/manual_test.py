@@ -17,7 +17,8 @@ from support import CliTest, main, run
 def options_of(command):
     """The spellings that --help lists."""
     text = run(command, "--help").out
-    return {name for line in re.findall(r"^  (-[^\s].*?)(?:  |$)", text, re.M) for name in re.findall(r"--?[\w-]+", line)}
+    return {name for line in re.findall(r"^  (-[^\s].*?)(?:  |$)", text, re.M)
+            for name in re.findall(r"--?[\w-]+", line)}
 
 
 def completed(*words):
@@ -42,7 +43,8 @@ class Manual(CliTest):
         self.assertIn("Options as for \\fBwrite_bw\\fR", text)
 
     def test_each_command_has_a_page_and_it_is_installed(self):
-        commands = re.findall(r"^  (\w+)  ", run("--help").out.split("Subcommands:")[1].split("gdrperf COMMAND")[0], re.M)
+        commands = re.findall(r"^  (\w+)  ", run("--help").out.split("Subcommands:")[1].split("gdrperf COMMAND")[0],
+                              re.M)
         self.assertIn("write_bw", commands)
         build = pathlib.Path(sys.argv[2]).resolve().parent.parent / "src/app/meson.build"
         installed = re.search(r"foreach command : \[(.*?)\]", build.read_text(encoding="utf-8"), re.S).group(1)
@@ -59,7 +61,8 @@ class Manual(CliTest):
     def test_troff_has_no_complaint(self):
         for words in ((), ("write_bw",), ("baseline",)):
             page = run("man", *words).out
-            result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, capture_output=True, text=True)
+            result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, capture_output=True,
+                                    text=True)
             complaints = [line for line in result.stderr.splitlines() if "adjust" not in line and "break" not in line]
             self.assertEqual((result.returncode, complaints), (0, []))
 
@@ -92,7 +95,8 @@ class OtherShells(CliTest):
         words = re.search(r"(?m)^      write_bw\) choices=\((.*)\) ;;$", zsh).group(1).split()
         self.assertLessEqual(options_of("write_bw") - {"-h"}, set(words))
         for name in options_of("write_bw") - {"-h"}:
-            self.assertRegex(fish, rf"(?m)^complete -c gdrperf -n '__fish_seen_subcommand_from write_bw'.* -[sl] {name.lstrip('-')} ")
+            self.assertRegex(fish,
+                             rf"(?m)^complete -c gdrperf -n '__fish_seen_subcommand_from write_bw'.* -[sl] {name.lstrip('-')} ")
         self.assertRegex(fish, r"-l path -r -f -a 'direct staged both' -d ")
         self.assertIn("-a write_bw -d 'Bandwidth of RDMA write'\n", fish)
 

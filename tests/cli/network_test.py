@@ -31,7 +31,8 @@ def find(value):
 
 def run(test, softnic, *words):
     """The record of one run between two ends in one process."""
-    done = support.run("write_bw", "--local", "--softnic", "--peer-dev", "soft1", *words, "--json", "-", env={"SOFTNIC": softnic})
+    done = support.run("write_bw", "--local", "--softnic", "--peer-dev", "soft1", *words, "--json", "-",
+                       env={"SOFTNIC": softnic})
     test.assertEqual(done.code, 0, done)
     return next(find(json.loads(done.out)))
 
@@ -52,8 +53,10 @@ class Network(unittest.TestCase):
             found = record["network"]
             self.assertEqual(found["verdict"], "lossy", record)
             self.assertTrue(0 < found["resent_per_million"] < 400, found)
-            self.assertEqual(len([each for each in record["warnings"] if each.startswith("the network lost packets")]), 1, record["warnings"])
-            self.assertEqual(record["client"]["counters"]["packet_seq_err"], record["server"]["counters"]["out_of_sequence"])
+            self.assertEqual(len([each for each in record["warnings"] if each.startswith("the network lost packets")]),
+                             1, record["warnings"])
+            self.assertEqual(record["client"]["counters"]["packet_seq_err"],
+                             record["server"]["counters"]["out_of_sequence"])
 
     def test_a_clean_run_is_not_flagged(self):
         for _ in range(CLEAN_RUNS):

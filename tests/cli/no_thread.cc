@@ -7,8 +7,9 @@
 #include <atomic>
 #include <cstdlib>
 
-extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*work)(void*),
-                                                                       void* argument) {
+extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* thread,
+                                                                     const pthread_attr_t* attributes,
+                                                                     void* (*work)(void*), void* argument) {
   static std::atomic<long> started{0};
   const char* refused = std::getenv("NO_THREAD");
   const long wanted = refused == nullptr ? 0 : std::atol(refused);

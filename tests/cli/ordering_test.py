@@ -14,7 +14,8 @@ SLOW_WHEN_STRICT = f"soft0:{HOST},strict=100MB/s;soft1:{HOST},strict=100MB/s"
 
 class OrderingTest(CliTest):
     def paired(self, test, *words, softnic=SLOW_WHEN_STRICT):
-        result = run(test, "--local", "--softnic", "--peer-dev", "soft1", "--relaxed-ordering", "both", *words, "--json", "-",
+        result = run(test, "--local", "--softnic", "--peer-dev", "soft1", "--relaxed-ordering", "both", *words,
+                     "--json", "-",
                      env={"SOFTNIC": softnic})
         self.expect_ok(result)
         document = json.loads(result.out)
@@ -30,7 +31,8 @@ class Ordering(OrderingTest):
         self.assertNotIn("relaxed_ordering", document["relations"]["HOST"]["write_lat"][0])
 
     def test_of_a_sweep_with_its_plan(self):
-        result = run("sweep", "--local", "--softnic", "--ops", "write_bw,write_lat", "--sizes", "64,4K", "--devices", "soft0",
+        result = run("sweep", "--local", "--softnic", "--ops", "write_bw,write_lat", "--sizes", "64,4K", "--devices",
+                     "soft0",
                      "--relaxed-ordering", "both", "-n", "100", "--json", "-", env={"SOFTNIC": "soft0"})
         self.expect_swept(result)
         document = json.loads(result.out)
@@ -68,7 +70,8 @@ class Rates(OrderingTest, MachineTest):
     def test_each_relation_has_what_it_is_worth_there(self):
         host = "latency=5us,react=100ms"
         links = self.write("links.txt", f"PIX rate=200MB/s,strict=50MB/s,{host}\nPHB rate=100MB/s,{host}\n")
-        result = run("sweep", "--machine", self.three_relations(), "--link-model", links, "--pairs", "PIX,PHB", "--ops", "write_bw",
+        result = run("sweep", "--machine", self.three_relations(), "--link-model", links, "--pairs", "PIX,PHB", "--ops",
+                     "write_bw",
                      "--sizes", "64K", "-D", "400ms", "--relaxed-ordering", "both", "--json", "-")
         self.expect_swept(result)
         document = json.loads(result.out)

@@ -84,11 +84,15 @@ class Outside(CliTest):
         folder.mkdir()
         (folder / "r.json").write_text("{")
         path = folder / "r.json"
-        for words in (["report", path], ["compare", path, path], ["import", path], ["doctor", "--root", path], ["doctor", "--read", path],
-                      ["topo", "--nvidia-smi", path], ["topo", "--root", path], ["run", path], ["verify", "--only", ESCAPES],
-                      ["cluster", "--from", path, "--format", "slurm"], ["write_bw", "--local", "--json", f"{path}/no"], [ESCAPES]):
+        for words in (["report", path], ["compare", path, path], ["import", path], ["doctor", "--root", path],
+                      ["doctor", "--read", path],
+                      ["topo", "--nvidia-smi", path], ["topo", "--root", path], ["run", path],
+                      ["verify", "--only", ESCAPES],
+                      ["cluster", "--from", path, "--format", "slurm"], ["write_bw", "--local", "--json", f"{path}/no"],
+                      [ESCAPES]):
             result = run(*words)
-            self.assertIsNone(FORBIDDEN.search(result.out + result.err), f"{words}: {result!s}"[:2000].encode("unicode_escape").decode())
+            self.assertIsNone(FORBIDDEN.search(result.out + result.err),
+                              f"{words}: {result!s}"[:2000].encode("unicode_escape").decode())
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -16,7 +16,8 @@ class OwnEnd(CliTest):
         """The record, and what the serving end said."""
         with Background("write_bw", "-p", "0", "--softnic", *typed) as server:
             port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
-            result = run("write_bw", "127.0.0.1", "-p", port, "--softnic", "-n", "50", "-s", "64", *words, "--json", "-")
+            result = run("write_bw", "127.0.0.1", "-p", port, "--softnic", "-n", "50", "-s", "64", *words, "--json",
+                         "-")
             self.expect_ok(result)
             self.assertEqual(server.wait(), 0, server.err)
             (record,) = self.runs_of(json.loads(result.out))

@@ -48,10 +48,12 @@ class Parts(CliTest):
             self.assertEqual(slowest["mean_gbps"], min(part["mean_gbps"] for part in each))
 
     def test_threads_have_their_own_qps(self):
-        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("write_bw", "-b"), ("send_bw", "-b"), ("send_bw", "--transport", "ud", "-s", "1K"), ("atomic_bw",)):
+        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("write_bw", "-b"), ("send_bw", "-b"),
+                      ("send_bw", "--transport", "ud", "-s", "1K"), ("atomic_bw",)):
             one, result = self.measured(*words, *LOCAL, "--threads", "2", "-q", "3", "-D", "300ms")
             self.assertEqual((one["threads"], one["qps"]), (2, 3))
-            self.assertEqual([(part["name"], part["qps"]) for part in one["parts"]["each"]], [("thread 0", 2), ("thread 1", 1)])
+            self.assertEqual([(part["name"], part["qps"]) for part in one["parts"]["each"]],
+                             [("thread 0", 2), ("thread 1", 1)])
             self.assertRegex(result.err, r"slowest: thread [01], [\d.]+ % of the mean; all began within [\d.e+]+ us")
 
     def test_a_number_of_messages_and_a_rate_are_dealt(self):
@@ -67,7 +69,8 @@ class Parts(CliTest):
 
     def test_rails_add_up(self):
         """Eight modelled ports: what each carries is known."""
-        rails = cases(("soft0,soft1,soft2,soft3,soft4,soft5,soft6,soft7",), ("soft0,soft1,soft2,soft3,soft4,soft5,soft6,soft7", "all"))
+        rails = cases(("soft0,soft1,soft2,soft3,soft4,soft5,soft6,soft7",),
+                      ("soft0,soft1,soft2,soft3,soft4,soft5,soft6,soft7", "all"))
         for names in rails:
             one, result = self.measured("write_bw", *LOCAL, "--rails", names, "-s", "64K", "-D", "800ms", env=RAILS)
             self.assertEqual([part["device"] for part in one["parts"]["each"]], [f"soft{n}" for n in range(8)])
@@ -77,38 +80,45 @@ class Parts(CliTest):
 
     def test_the_slow_rail_is_named(self):
         slow = dict(RAILS, SOFTNIC=RAILS["SOFTNIC"].replace("soft2:", "soft2:slow=2,"))
-        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1,soft2,soft3", "-s", "64K", "-D", "800ms", env=slow)
+        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1,soft2,soft3", "-s", "64K", "-D",
+                                    "800ms", env=slow)
         self.assertEqual(one["parts"]["slowest"], "rail soft2")
         self.assertIn("slowest: rail soft2", result.err)
-        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft1,soft2", "--threads", "2", "-s", "64K", "-D", "800ms", env=slow)
+        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft1,soft2", "--threads", "2", "-s", "64K", "-D",
+                                    "800ms", env=slow)
         self.assertEqual(one["parts"]["slowest"], "rail soft2")
         self.assertEqual([rail["name"] for rail in one["parts"]["rails"]], ["rail soft1", "rail soft2"])
 
     def test_other_names_at_the_server(self):
-        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--peer-rails", "soft3,soft2", "-n", "200", env=RAILS)
+        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--peer-rails", "soft3,soft2", "-n", "200",
+                               env=RAILS)
         self.assertEqual([part["server_device"] for part in one["parts"]["each"]], ["soft3", "soft2"])
 
     def test_verified_laps_are_common(self):
         """Filled, begun at one moment, compared: the rate is of the time from the first post to the last completion."""
         some = (("send_bw", "--threads", "2", "-q", "3"), ("read_bw", "--rails", "soft0,soft1"))
-        for words in cases(some, (*some, ("write_bw", "--threads", "2"), ("atomic_bw", "--threads", "2"), ("write_imm_bw", "--incast", "2"))):
+        for words in cases(some, (*some, ("write_bw", "--threads", "2"), ("atomic_bw", "--threads", "2"),
+                                  ("write_imm_bw", "--incast", "2"))):
             one, _ = self.measured(*words, *LOCAL, "--verify", "-D", "300ms")
             self.assertEqual(one["verified"], 1)
             self.assertGreater(one["bw"]["mean_gbps"], 0)
         one, _ = self.measured("send_bw", *LOCAL, "--threads", "2", "--verify", "-n", "501", "-s", "4K")
         self.assertEqual((one["iterations"], one["stop"]), (501, "iterations"))
-        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--verify", "-s", "64K", "-t", "8", "-D", "500ms",
+        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--verify", "-s", "64K", "-t", "8", "-D",
+                               "500ms",
                                env={"SOFTNIC": "soft0:rate=20MB/s;soft1:rate=20MB/s"})
         self.assertLess(one["bw"]["mean_gbps"], 2 * RATE * 8e-9 * 1.02, "each port carries so much while it sends")
 
     def test_one_wrong_byte_ends_all_by_its_name(self):
         bad = dict(SOFTNIC="soft0;soft1:fault=flip:every=90")
-        self.expect_error(run("send_bw", *LOCAL, "--rails", "soft0,soft1", "--verify", "-D", "5s", env=bad), 5, "rail soft1: ", "data is wrong in ")
+        self.expect_error(run("send_bw", *LOCAL, "--rails", "soft0,soft1", "--verify", "-D", "5s", env=bad), 5,
+                          "rail soft1: ", "data is wrong in ")
 
     def test_reversed_rails_begin_together(self):
         """The servers' ports send; what they carry is known."""
         for words in cases((("send_bw",),), (("write_bw",), ("send_bw",), ("read_bw",))):
-            one, result = self.measured(*words, *LOCAL, "--reverse", "--rails", "soft0,soft1", "--peer-rails", "soft2,soft3", "-s", "64K", "-D", "500ms", env=RAILS)
+            one, result = self.measured(*words, *LOCAL, "--reverse", "--rails", "soft0,soft1", "--peer-rails",
+                                        "soft2,soft3", "-s", "64K", "-D", "500ms", env=RAILS)
             self.assertIs(one["reverse"], True)
             self.assertLess(one["bw"]["mean_gbps"], 2 * RATE * 8e-9 * 1.01)
             self.assertIn("all began within", result.err)
@@ -122,7 +132,8 @@ class Parts(CliTest):
             there = ("127.0.0.1", "-p", str(server.port), "--softnic")
             one, _ = self.measured("send_bw", *there, "--reverse", "--incast", "2", "-D", "200ms")
             self.assertEqual(len(one["parts"]["each"]), 2)
-            with Background("send_bw", *there, "--reverse", "--threads", "2", "-D", "1h", "--progress", "--json", "-") as client:
+            with Background("send_bw", *there, "--reverse", "--threads", "2", "-D", "1h", "--progress", "--json",
+                            "-") as client:
                 client.wait_line("measuring")
                 client.signal(signal.SIGINT)
                 self.assertEqual(client.wait(), -signal.SIGINT, client.err)
@@ -130,7 +141,8 @@ class Parts(CliTest):
 
     def test_intervals_of_all_by_one_clock(self):
         folder = self.scratch()
-        one, _ = self.measured("write_bw", *LOCAL, "--devices", "soft0,soft1", "-s", "64K", "-D", "900ms", "--interval", "200ms", "--interval-file", folder + "/i", env=RAILS)
+        one, _ = self.measured("write_bw", *LOCAL, "--devices", "soft0,soft1", "-s", "64K", "-D", "900ms", "--interval",
+                               "200ms", "--interval-file", folder + "/i", env=RAILS)
         self.assertEqual(one["rails"], "soft0,soft1")
         with open(folder + "/i", encoding="utf-8") as file:
             intervals = [json.loads(line) for line in file]
@@ -140,7 +152,8 @@ class Parts(CliTest):
             self.assertAlmostEqual(end, round(end / 0.2) * 0.2, places=5, msg="whatever batches each one ends with")
         for each in intervals:
             self.assertEqual([part["name"] for part in each["parts"]], ["rail soft0", "rail soft1"])
-            self.assertAlmostEqual(sum(part["mean_gbps"] for part in each["parts"]), each["mean_gbps"], delta=0.01 * each["mean_gbps"])
+            self.assertAlmostEqual(sum(part["mean_gbps"] for part in each["parts"]), each["mean_gbps"],
+                                   delta=0.01 * each["mean_gbps"])
             self.assertLess(each["mean_gbps"], 2 * RATE * 8e-9 * 1.1)
         self.assertGreater(sum(each["counters"].get("port_xmit_packets", 0) for each in intervals), 0)
         with Background("write_bw", *LOCAL, "--threads", "2", "-D", "700ms", "--interval", "200ms") as client:
@@ -159,15 +172,18 @@ class Parts(CliTest):
     def test_two_processes(self):
         with Server() as server:
             there = ("127.0.0.1", "-p", str(server.port), "--softnic")
-            for words in (("write_bw", "--threads", "2"), ("send_bw", "--threads", "2", "-b"), ("read_bw", "--rails", "soft0,soft1")):
+            for words in (("write_bw", "--threads", "2"), ("send_bw", "--threads", "2", "-b"),
+                          ("read_bw", "--rails", "soft0,soft1")):
                 one, _ = self.measured(*words, *there, "-D", "200ms")
                 self.assertEqual(len(one["parts"]["each"]), 2)
             self.expect_ok(run("write_bw", *there, "-n", "100"))
 
     def test_one_that_fails_ends_all_by_its_name(self):
-        self.expect_error(run("write_bw", *LOCAL, "--rails", "soft0,nosuch"), 2, "rail nosuch: -d nosuch: there is no such RDMA device")
+        self.expect_error(run("write_bw", *LOCAL, "--rails", "soft0,nosuch"), 2,
+                          "rail nosuch: -d nosuch: there is no such RDMA device")
         with Server() as server:
-            with Background("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "--threads", "2", "-D", "1h", "--progress") as client:
+            with Background("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "--threads", "2", "-D", "1h",
+                            "--progress") as client:
                 client.wait_measuring()
                 server.signal(signal.SIGKILL)
                 self.assertEqual(client.wait(), 5, client.err)
@@ -184,14 +200,17 @@ class Parts(CliTest):
 
     def test_an_incast_shares_one_port(self):
         """Three ports to one of the same rate, and a latency test behind their queue of 12 messages."""
-        words = ("write_bw", *LOCAL, "--incast", "3", "--rails", "soft1,soft2,soft3", "--peer-dev", "soft0", "-s", "64K", "-t", "4")
+        words = ("write_bw", *LOCAL, "--incast", "3", "--rails", "soft1,soft2,soft3", "--peer-dev", "soft0", "-s",
+                 "64K", "-t", "4")
         port = dict(RAILS, SOFTNIC=RAILS["SOFTNIC"].replace("soft0:", "soft0:ingress=on,"))
         one, result = self.measured(*words, "--victim", "soft4", "-D", "600ms", env=port)
         parts = one["parts"]
-        self.assertEqual([part["name"] for part in parts["each"]], ["client 0 soft1", "client 1 soft2", "client 2 soft3"])
+        self.assertEqual([part["name"] for part in parts["each"]],
+                         ["client 0 soft1", "client 1 soft2", "client 2 soft3"])
         self.assertEqual({part["server_device"] for part in parts["each"]}, {"soft0"})
         self.assertLess(one["bw"]["mean_gbps"], RATE * 8e-9 * 1.01)
-        self.assertEqual((one["incast"], one["stop"], one["warnings"]), (3, "duration", [w for w in one["warnings"] if "signal" not in w]))
+        self.assertEqual((one["incast"], one["stop"], one["warnings"]),
+                         (3, "duration", [w for w in one["warnings"] if "signal" not in w]))
         rates = [part["mean_gbps"] for part in parts["each"]]
         self.assertAlmostEqual(one["fairness"], sum(rates) ** 2 / (3 * sum(rate ** 2 for rate in rates)), places=6)
         message_ns = 65536 / RATE * 1e9
@@ -204,7 +223,8 @@ class Parts(CliTest):
         links = {"SOFTNIC": "soft0:rate=20MB/s,copy=edges,ingress=on;soft1:rate=20MB/s,copy=edges;soft2:rate=20MB/s,copy=edges"}
         with Server("--bind", "127.0.0.1", env=links) as server:
             with Server("--bind", "127.0.0.2", port=server.port, env=links):
-                there = ("127.0.0.1,127.0.0.2", "-p", str(server.port), "--softnic", "--reverse", "-d", "soft0", "--peer-dev", "soft1")
+                there = ("127.0.0.1,127.0.0.2", "-p", str(server.port), "--softnic", "--reverse", "-d", "soft0",
+                         "--peer-dev", "soft1")
                 for words in (("write_bw", "-s", "64K", "-D", "500ms"), ("send_bw", "-s", "4K,64K", "-n", "60")):
                     result = run(*words, *there, "--json", "-", env=links)
                     self.expect_ok(result)
@@ -212,7 +232,8 @@ class Parts(CliTest):
                     self.check_document(document)
                     for one in self.runs_of(document):
                         self.check_parts(one)
-                        self.assertEqual([part["name"] for part in one["parts"]["each"]], ["host 127.0.0.1", "host 127.0.0.2"])
+                        self.assertEqual([part["name"] for part in one["parts"]["each"]],
+                                         ["host 127.0.0.1", "host 127.0.0.2"])
                         self.assertEqual((one["incast"], one["reverse"]), (2, True))
                         self.assertLess(one["bw"]["mean_gbps"], RATE * 8e-9 * 1.02, "one port takes in")
                         self.assertLessEqual(one["fairness"], 1 + 1e-9)
@@ -238,7 +259,8 @@ class Parts(CliTest):
             file.write(PLACES)
         nics = dict(SOFTNIC="mlx5_0;mlx5_1;mlx5_2;other")
         plan = ("write_bw", *LOCAL, "--buffer", "cuda", "--nvidia-smi", capture, "--dry-run")
-        for words, text in ((("--rails", "mlx5_0,mlx5_1,mlx5_2"), "GPUs of the rails: mlx5_0 GPU2 (PHB), mlx5_1 GPU1 (PIX), mlx5_2 GPU0 (PIX)\n"),
+        for words, text in ((("--rails", "mlx5_0,mlx5_1,mlx5_2"),
+                             "GPUs of the rails: mlx5_0 GPU2 (PHB), mlx5_1 GPU1 (PIX), mlx5_2 GPU0 (PIX)\n"),
                             (("--rails", "mlx5_2,mlx5_1", "--peer-rails", "mlx5_0,mlx5_2", "--peer-buffer", "cuda"),
                              "mlx5_2 GPU0 (PIX), mlx5_1 GPU1 (PIX); at the server: mlx5_0 GPU2 (PHB), mlx5_2 GPU0 (PIX)\n"),
                             (("--rails", "mlx5_0,mlx5_1,mlx5_2,mlx5_1"), " GPU0 (PIX, shared)\n")):
@@ -246,24 +268,34 @@ class Parts(CliTest):
             self.expect_ok(result)
             self.assertIn(text, result.err)
         rails = ("--rails", "mlx5_0,other")
-        self.expect_error(run(*plan, *rails, env=nics), 3, "--buffer cuda: there is no GPU whose place relative to other is known")
-        self.expect_error(run("write_bw", *LOCAL, *rails, "--buffer", "host,hugepage,host", env=nics), 2, "--buffer host,hugepage,host: 3 for 2 rails")
-        self.expect_error(run("write_bw", *LOCAL, "--buffer", "host,host", env=nics), 2, "--buffer 'host,host': no such kind of memory")
-        self.expect_error(run("write_bw", "127.0.0.1", "--softnic", *rails, "--peer-buffer", "cuda", "--nvidia-smi", capture, env=nics), 2,
+        self.expect_error(run(*plan, *rails, env=nics), 3,
+                          "--buffer cuda: there is no GPU whose place relative to other is known")
+        self.expect_error(run("write_bw", *LOCAL, *rails, "--buffer", "host,hugepage,host", env=nics), 2,
+                          "--buffer host,hugepage,host: 3 for 2 rails")
+        self.expect_error(run("write_bw", *LOCAL, "--buffer", "host,host", env=nics), 2,
+                          "--buffer 'host,host': no such kind of memory")
+        self.expect_error(run("write_bw", "127.0.0.1", "--softnic", *rails, "--peer-buffer", "cuda", "--nvidia-smi",
+                              capture, env=nics), 2,
                           "--peer-buffer cuda: which of its GPUs is near which NIC only the server knows")
 
     def test_rails_have_memory_of_their_own(self):
-        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--peer-buffer", "host,host", "-n", "200", env=RAILS)
-        self.assertEqual([(part["buffer"], part["server_buffer"]) for part in one["parts"]["each"]], [("host", "host")] * 2)
+        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--peer-buffer", "host,host", "-n", "200",
+                               env=RAILS)
+        self.assertEqual([(part["buffer"], part["server_buffer"]) for part in one["parts"]["each"]],
+                         [("host", "host")] * 2)
 
     def test_what_an_incast_cannot_be(self):
         for words, text in ((("--incast", "0"), "--incast 0: an incast has from 1 to 64 clients"),
-                            (("--incast", "2", "--threads", "2"), "--incast 2 and --threads: each client has one thread"),
-                            (("--incast", "2", "--rails", "soft0,soft1", "--peer-rails", "soft0,soft1"), "--incast 2 and --peer-rails: "),
-                            (("--incast", "64", "--victim", "any"), "65 runs at the same time: a client has 64 at most"),
+                            (("--incast", "2", "--threads", "2"),
+                             "--incast 2 and --threads: each client has one thread"),
+                            (("--incast", "2", "--rails", "soft0,soft1", "--peer-rails", "soft0,soft1"),
+                             "--incast 2 and --peer-rails: "),
+                            (("--incast", "64", "--victim", "any"),
+                             "65 runs at the same time: a client has 64 at most"),
                             (("--incast", "2", "--victim", "any", "-n", "9"), "--incast 2 and -n: "),
                             (("--victim", "any"), "--victim any: there are no clients"),
-                            (("--incast", "2", "--victim", "nosuch"), "--victim nosuch: -d nosuch: there is no such RDMA device")):
+                            (("--incast", "2", "--victim", "nosuch"),
+                             "--victim nosuch: -d nosuch: there is no such RDMA device")):
             self.expect_error(run("write_bw", *words, *LOCAL), 2, text)
 
     def test_what_cannot_be(self):

@@ -1,5 +1,6 @@
 """Debian's own perftest over the software device: both ends of one of its tests."""
 
+import functools
 import pathlib
 import shutil
 import subprocess
@@ -9,6 +10,33 @@ import unittest
 import support
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRIES = 5
+
+
+class GaveUp(Exception):
+    """It measures the CPU's clock by a regression, which a busy machine spoils; then it ends without its figures."""
+
+
+def patient(function):
+    """Calls `function` again after GaveUp."""
+    @functools.wraps(function)
+    def repeated(*args, **options):
+        for _ in range(TRIES - 1):
+            try:
+                return function(*args, **options)
+            except GaveUp:
+                pass
+        return function(*args, **options)
+    return repeated
+
+
+def look(said):
+    """What perftest said; throws GaveUp."""
+    if "Correlation coefficient r^2" in said:
+        raise GaveUp(said)
+    return said
+
+
 def installed(case):
     """For tests that run it."""
     here = unittest.skipUnless(shutil.which("ib_write_bw"), "perftest is not installed")
@@ -47,6 +75,7 @@ def wait_listening(process, port):
         time.sleep(0.02)
 
 
+@patient
 def both(program, *args, cwd=None):
     """The client's output, after both ends have ended well."""
     port = support.free_port()
@@ -54,7 +83,7 @@ def both(program, *args, cwd=None):
     try:
         wait_listening(server, port)
         client = start(program, "-p", port, *args, "127.0.0.1", cwd=cwd)
-        text = client.communicate(timeout=support.PATIENCE_S)[0]
+        text = look(client.communicate(timeout=support.PATIENCE_S)[0])
         assert client.returncode == 0, text
         server.communicate(timeout=support.PATIENCE_S)
         return text

@@ -22,7 +22,8 @@ VARIANTS = {"ib_write_bw": [["-s", "64", "-q", "3"], ["-s", "5000", "-q", "2", "
             "ib_write_lat": [["-s", "300", "-n", "700"], ["-D", "1"]],
             "ib_read_lat": [["-s", "8"]],
             "ib_send_lat": [["-s", "4096", "-n", "500"], ["-D", "1"]]}
-RUNS = [(program, args) for program in PROGRAMS for args in support.cases([["-n", "1000"]], [[], ["-n", "1000"], *VARIANTS[program]])]
+RUNS = [(program, args) for program in PROGRAMS
+        for args in support.cases([["-n", "1000"]], [[], ["-n", "1000"], *VARIANTS[program]])]
 SHORT_RUNS = [("ib_write_bw", ["-s", "64", "-q", "3"]), ("ib_send_bw", ["-n", "600", "-q", "3", "-s", "512"])]
 if support.SHORT:
     RUNS += SHORT_RUNS
@@ -52,6 +53,7 @@ class OneEndIsPerftest(support.CliTest):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
+    @perftest_ends.patient
     def serve_by_perftest(self, program, args):
         port = support.free_port()
         server = perftest_ends.start(program, "-p", port, *args)
@@ -59,7 +61,7 @@ class OneEndIsPerftest(support.CliTest):
             perftest_ends.wait_listening(server, port)
             file = os.path.join(self.folder, f"{port}.json")
             client = run(program, "127.0.0.1", "-p", port, "--softnic", "--json", file, *args)
-            said = server.communicate(timeout=support.PATIENCE_S)[0]
+            said = perftest_ends.look(server.communicate(timeout=support.PATIENCE_S)[0])
         finally:
             server.kill()
             server.wait()
@@ -81,12 +83,13 @@ class OneEndIsPerftest(support.CliTest):
         elif program != "ib_read_lat":
             self.assertGreater(row(said)[2][1], 0, said)
 
+    @perftest_ends.patient
     def serve_perftest(self, program, args):
         with Background(program, "-p", "0", "--softnic", *args) as server:
             port = re.search(r"port (\d+)", server.wait_line("waiting for one client")).group(1)
             client = perftest_ends.start(program, "-p", port, *args, "127.0.0.1")
             try:
-                said = client.communicate(timeout=support.PATIENCE_S)[0]
+                said = perftest_ends.look(client.communicate(timeout=support.PATIENCE_S)[0])
             finally:
                 client.kill()
                 client.wait()
@@ -185,7 +188,8 @@ class PerftestThatFails(unittest.TestCase):
         self.assertIn("what should be the address of a QP is none", self.fails([*INTRODUCED, (108, b"x" * 108)]))
 
     def test_what_its_handshake_does_not_carry_is_named(self):
-        for args, option in [(["-R"], "-R"), (["-c", "UC"], "--transport"), (["-b"], "-b"), (["--reversed"], "--reverse"), (["--peer-dev", "soft1"], "--peer-dev")]:
+        for args, option in [(["-R"], "-R"), (["-c", "UC"], "--transport"), (["-b"], "-b"),
+                             (["--reversed"], "--reverse"), (["--peer-dev", "soft1"], "--peer-dev")]:
             with self.subTest(option):
                 said = self.fails([version("6.06"), (1 << 20, b"")], *args, code=2)
                 self.assertIn("the peer is perftest", said)

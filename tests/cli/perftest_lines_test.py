@@ -24,7 +24,8 @@ MOST_MESSAGES = 200
 
 def read_lines():
     """(line, outcome, source) of each."""
-    rows = [line.split("\t") for line in LINES.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    rows = [line.split("\t") for line in LINES.read_text(encoding="utf-8").splitlines() if line
+            and not line.startswith("#")]
     assert all(len(row) == 3 for row in rows), "a line has three columns"
     return rows
 
@@ -35,7 +36,8 @@ def shortened(line):
     result, words = [], iter(words)
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals and name in ("-D", "--duration", "-n", "--iters", "-p", "--port", "-d", "--ib-dev", "-x", "--gid-index", "-f", "-t", "--source_ip", "--bind_source_ip"):
+        if not equals and name in ("-D", "--duration", "-n", "--iters", "-p", "--port", "-d", "--ib-dev", "-x",
+                                   "--gid-index", "-f", "-t", "--source_ip", "--bind_source_ip"):
             value = next(words)
         if name in ("-p", "--port"):
             continue
@@ -69,7 +71,8 @@ class Lines(CliTest):
             with self.subTest(line):
                 program, words = shortened(line)
                 local = [word for word in words if word not in ("HOST", "--source_ip", "--bind_source_ip", "127.0.0.1")]
-                result = run(program, "--local", "--dry-run", "--softnic", *[word.replace("FILE", "out.json") for word in local], cwd=self.scratch())
+                result = run(program, "--local", "--dry-run", "--softnic",
+                             *[word.replace("FILE", "out.json") for word in local], cwd=self.scratch())
                 if outcome == "refused":
                     self.assertEqual(result.code, 2, str(result))
                     self.assertIn("hint: ", result.err)

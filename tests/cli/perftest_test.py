@@ -26,7 +26,8 @@ PAYLOAD, MAPPED = (str(pathlib.Path(FILES.name) / name) for name in ("payload.tx
 pathlib.Path(PAYLOAD).write_text("0x01020304,0xdeadbeef\n", encoding="utf-8")
 pathlib.Path(MAPPED).write_bytes(bytes(1 << 20))
 # Values that options take, and the test that knows them; else 1 and write_bw.
-VALUES = {"--tph_mem": "vm", "--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
+VALUES = {"--tph_mem": "vm", "--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD",
+          "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
           "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json",
           "--pin_cores": "0", "--payload_file_path": PAYLOAD, "--mmap": MAPPED, "-M": "239.1.2.3",
           "--MGID": "239.1.2.3",
@@ -150,7 +151,8 @@ class Options(CliTest):
                           "--buffer cuda:N")
 
     def test_other_commands_say_what_to_type(self):
-        self.expect_error(run("sweep", "--local", "-N"), 2, "unknown option '-N'", "leave -N out: there is no peak search")
+        self.expect_error(run("sweep", "--local", "-N"), 2, "unknown option '-N'",
+                          "leave -N out: there is no peak search")
         self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "--forever: only the first")
 
     def test_values_that_are_not_taken(self):
@@ -158,12 +160,14 @@ class Options(CliTest):
         self.expect_error(transport, 2, "--transport 'TCP': give rc, uc, ud, xrc, dc or srd")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
-        self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")
+        self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size",
+                          "--min-gbps")
         self.expect_error(run("write_bw", "--local", "--output", "latency"), 2,
                           "--output latency: write_bw has no such result", "message_rate")
         self.expect_error(run("write_lat", "--local", "--output", "bandwidth"), 2,
                           "--output bandwidth: write_lat has no such result", "latency")
-        self.expect_error(run("read_bw", "--local", "--write_with_imm"), 2, "--write_with_imm: writes alone", "write_imm_bw")
+        self.expect_error(run("read_bw", "--local", "--write_with_imm"), 2, "--write_with_imm: writes alone",
+                          "write_imm_bw")
 
     def test_prefixes_are_taken_as_getopt_takes_them(self):
         fine = run("ib_write_bw", "--local", "--dry-run", "--report_gbit", "--bidir", "--dura=1", "-F")
@@ -243,7 +247,8 @@ class Runs(CliTest):
         self.assertTrue((folder / "perftest_out.json").exists())
 
     def test_columns_of_a_bandwidth_test(self):
-        result = run("ib_write_bw", *LOCAL, "-n", "400", "-s", "4096", "-F", "--report_gbits", "--json", "run.json", cwd=self.folder())
+        result = run("ib_write_bw", *LOCAL, "-n", "400", "-s", "4096", "-F", "--report_gbits", "--json", "run.json",
+                     cwd=self.folder())
         self.expect_ok(result)
         heading, (row,) = columns(result.out)
         self.assertEqual(heading, " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]")
@@ -285,8 +290,10 @@ class Runs(CliTest):
         self.assertEqual(len(row), 4)
 
     def test_one_figure_alone(self):
-        for program, word, member in (("ib_write_bw", "bandwidth", "bw"), ("ib_write_bw", "message_rate", "bw"), ("ib_write_lat", "latency", "latency")):
-            result = run(program, *LOCAL, "-n", "400", "-s", "4096", f"--output={word}", "--report_gbits", "--json", "run.json", cwd=self.folder())
+        for program, word, member in (("ib_write_bw", "bandwidth", "bw"), ("ib_write_bw", "message_rate", "bw"),
+                                      ("ib_write_lat", "latency", "latency")):
+            result = run(program, *LOCAL, "-n", "400", "-s", "4096", f"--output={word}", "--report_gbits", "--json",
+                         "run.json", cwd=self.folder())
             self.expect_ok(result)
             figures = self.record("run.json")[member]
             mean = figures["mean_ns"] / 1e3 if word == "latency" else figures["mean_gbps"] / (1 if word == "bandwidth" else 8 * 4.096)
@@ -312,14 +319,16 @@ class Runs(CliTest):
             self.assertGreater(len(rows), 20 if "-a" in words else 0)
 
     def test_one_figure_at_both_ends(self):
-        client, there = self.ends("ib_write_bw", ["--output=bandwidth", "--report_gbits"], ["--output=bandwidth", "--report_gbits", "-n", "400"])
+        client, there = self.ends("ib_write_bw", ["--output=bandwidth", "--report_gbits"],
+                                  ["--output=bandwidth", "--report_gbits", "-n", "400"])
         self.assertRegex(there, r"\A[0-9.]+\n\Z")
         self.assertEqual(there, client.out)
 
     def test_json_with_perftests_keys_at_both_ends(self):
         folder = self.folder()
         there = ["--out_json", f"--out_json_file={folder}/there.json", "--report_gbits"]
-        client, table = self.ends("ib_write_bw", there, ["--out_json", f"--out_json_file={folder}/here.json", "--report_gbits", "-n", "400", "-s", "4096"])
+        client, table = self.ends("ib_write_bw", there, ["--out_json", f"--out_json_file={folder}/here.json",
+                                                         "--report_gbits", "-n", "400", "-s", "4096"])
         here = json.loads((folder / "here.json").read_text(encoding="utf-8"))
         (row,) = columns(client.out)[1]
         self.assertEqual(here["test_info"]["test"], "RDMA_Write_BW_Test")
@@ -329,7 +338,8 @@ class Runs(CliTest):
         self.assertEqual(here["results"], json.loads((folder / "there.json").read_text(encoding="utf-8"))["results"])
         # One key a line, as awk reads it.
         self.assertRegex((folder / "here.json").read_text(encoding="utf-8"), r'(?m)^"BW_average": [0-9.]+,$')
-        self.assertEqual(self.record("here.gdrperf.json")["spec"]["size_bytes"] if "spec" in self.record("here.gdrperf.json") else 4096, 4096)
+        self.assertEqual(self.record("here.gdrperf.json")["spec"]["size_bytes"]
+                         if "spec" in self.record("here.gdrperf.json") else 4096, 4096)
         lat, _ = self.ends("ib_write_lat", [], ["-n", "300", "--out_json_file", f"{folder}/lat.json"])
         results = json.loads((folder / "lat.json").read_text(encoding="utf-8"))["results"]
         (row,) = columns(lat.out)[1]
@@ -346,7 +356,8 @@ class Runs(CliTest):
     def test_both_ends_run_infinitely(self):
         with support.Background("ib_write_bw", "-p", "0", "--softnic", "--run_infinitely", "-D", "1") as server:
             port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
-            with support.Background("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "--run_infinitely", "-D", "0.2") as client:
+            with support.Background("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "--run_infinitely", "-D",
+                                    "0.2") as client:
                 client.wait_line("messages ")
                 for _ in range(2):
                     client.wait_line("gdrperf:  ")
@@ -354,7 +365,8 @@ class Runs(CliTest):
     def test_a_link_of_the_name(self):
         folder = self.folder()
         (folder / "ib_atomic_bw_own").symlink_to(BINARY)
-        result = subprocess.run([folder / "ib_atomic_bw_own", *LOCAL, "-n", "400", "-A", "CMP_AND_SWAP"], env=support.environment(),
+        result = subprocess.run([folder / "ib_atomic_bw_own", *LOCAL, "-n", "400", "-A", "CMP_AND_SWAP"],
+                                env=support.environment(),
                                 capture_output=True, text=True, timeout=support.PATIENCE_S, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("Atomic_CMP_AND_SWAP BW Test", result.stdout)

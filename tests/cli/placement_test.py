@@ -76,10 +76,12 @@ class Sweep(Placement):
     def test_a_required_share_of_the_ceiling_is_judged_for_each_pair(self):
         # Of links of a few GB/s, more than a millionth and less than 99.9 % is reached of what the slots carry.
         for percent, met, code in (("0.0001%", "yes", (0, 4)), ("99.9%", "no", (1,))):
-            result = run("sweep", "--machine", self.three_relations(), "--link-model", self.model(), "--ops", "write_bw",
+            result = run("sweep", "--machine", self.three_relations(), "--link-model", self.model(), "--ops",
+                         "write_bw",
                          "--sizes", "64K", "-n", "200", "--min-efficiency", percent, "--json", "-")
             self.assertIn(result.code, code, str(result))
-            self.assertEqual([one["required"]["met"] for one in self.runs_of(json.loads(result.out))], [met] * len(MODEL))
+            self.assertEqual([one["required"]["met"] for one in self.runs_of(json.loads(result.out))],
+                             [met] * len(MODEL))
 
     def test_no_reporter_drops_that_it_is_simulated(self):
         path = self.three_relations()

@@ -30,7 +30,8 @@ class QpFeatures(CliTest):
 
 class EnhancedConnection(QpFeatures):
     def test_both_ends_take_what_they_have_in_common(self):
-        for words in (("--ece", "on"), ("--ece", "auto", "-q", "3"), ("--ece", "on", "-b"), ("--ece", "on", "--reverse")):
+        for words in (("--ece", "on"), ("--ece", "auto", "-q", "3"), ("--ece", "on", "-b"),
+                      ("--ece", "on", "--reverse")):
             record = self.record(*words)
             self.assertEqual((record["ece"], record["ece_agreed"]), (words[1], "vendor 0x15b3, options 0x5"), words)
             self.assertEqual([each for each in record["warnings"] if "--ece" in each], [])
@@ -47,10 +48,14 @@ class EnhancedConnection(QpFeatures):
         self.without(self.record("--ece", "auto", peer="other0"), "soft0 and the peer's other0 have none in common")
 
     def test_on_is_refused_naming_the_device(self):
-        self.expect_error(self.asked("--ece", "on", device="plain0"), 3, "--ece on: plain0 has no enhanced connection establishment")
-        self.expect_error(self.asked("--ece", "on", peer="plain0"), 3, "--ece on: plain0 has no enhanced connection establishment")
-        self.expect_error(self.asked("--ece", "on", peer="other0"), 3, "ibv_set_ece(vendor 0x14e4, options 0x1)", "--ece")
-        self.expect_error(self.asked("--ece", "on", "--transport", "ud", "-s", "64", test="send_bw"), 2, "--ece on is agreed on in a connection")
+        self.expect_error(self.asked("--ece", "on", device="plain0"), 3,
+                          "--ece on: plain0 has no enhanced connection establishment")
+        self.expect_error(self.asked("--ece", "on", peer="plain0"), 3,
+                          "--ece on: plain0 has no enhanced connection establishment")
+        self.expect_error(self.asked("--ece", "on", peer="other0"), 3, "ibv_set_ece(vendor 0x14e4, options 0x1)",
+                          "--ece")
+        self.expect_error(self.asked("--ece", "on", "--transport", "ud", "-s", "64", test="send_bw"), 2,
+                          "--ece on is agreed on in a connection")
         self.expect_error(self.asked("--ece", "perhaps"), 2, "--ece")
 
     def test_librdmacm_agrees_by_itself(self):

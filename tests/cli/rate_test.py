@@ -31,8 +31,10 @@ class Rate(Measured):
             self.assertIn("messages per second were due", " ".join(one["warnings"]))
 
     def test_messages_per_second(self):
-        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("send_bw", "--transport", "ud"), ("write_bw", "-q", "3"),
-                      ("write_bw", "--burst", "16"), ("write_bw", "-l", "4", "--burst", "8"), ("write_bw", "-q", "4", "--burst", "64")):
+        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("send_bw", "--transport", "ud"),
+                      ("write_bw", "-q", "3"),
+                      ("write_bw", "--burst", "16"), ("write_bw", "-l", "4", "--burst", "8"),
+                      ("write_bw", "-q", "4", "--burst", "64")):
             one = self.measured(*words, *LOCAL, "-s", "64", "--rate", "20000", "-D", "300ms")
             self.assertEqual(one["rate_per_s"], 20000)
             self.as_asked(one, 20000)
@@ -42,19 +44,26 @@ class Rate(Measured):
             one = self.measured("write_bw", *LOCAL, "-s", "4K", "--rate", text, "-D", "200ms")
             self.assertEqual(one["rate_bytes_per_s"], rate)
             self.as_asked(one, rate / 4096)
-        self.assertEqual(self.measured("write_lat", *LOCAL, "-s", "8", "--rate", "800Mb/s", "-n", "100")["rate_bytes_per_s"], 1e8)
+        self.assertEqual(self.measured("write_lat", *LOCAL, "-s", "8", "--rate", "800Mb/s", "-n",
+                                       "100")["rate_bytes_per_s"], 1e8)
 
     def test_a_device_that_cannot(self):
         rate = ("-s", "4K", "--rate", "80Mb/s", "-n", "100")
-        for words, code, text in ((("write_bw", *rate, "--rate-limiter", "hw"), 3, "--rate-limiter hw: soft0: it has no packet pacing"),
-                                  (("write_bw", *rate, "--rate-limiter", "hw", "-d", "soft1", "--peer-dev", "soft0", "-b"), 3, "--rate-limiter hw: soft0: it has no"),
-                                  (("read_bw", *rate, "--rate-limiter", "hw"), 2, "--rate-limiter hw: the data of read_bw comes in answers"),
+        for words, code, text in ((("write_bw", *rate, "--rate-limiter", "hw"), 3,
+                                   "--rate-limiter hw: soft0: it has no packet pacing"),
+                                  (("write_bw", *rate, "--rate-limiter", "hw", "-d", "soft1", "--peer-dev", "soft0",
+                                    "-b"), 3, "--rate-limiter hw: soft0: it has no"),
+                                  (("read_bw", *rate, "--rate-limiter", "hw"), 2,
+                                   "--rate-limiter hw: the data of read_bw comes in answers"),
                                   (("write_bw", "--rate-limiter", "hw"), 2, "--rate-limiter: there is no rate"),
-                                  (("write_lat", "--rate-limiter", "hw"), 2, "--rate-limiter: write_lat has one message in flight")):
+                                  (("write_lat", "--rate-limiter", "hw"), 2,
+                                   "--rate-limiter: write_lat has one message in flight")):
             self.expect_error(run(*words, *LOCAL, env={"SOFTNIC": "soft0;soft1:pacing=on"}), code, text)
-        for words, text in ((("write_bw",), "soft0: it has no packet pacing"), (("read_bw",), "soft0: the data of reads and atomics comes in answers")):
+        for words, text in ((("write_bw",), "soft0: it has no packet pacing"),
+                            (("read_bw",), "soft0: the data of reads and atomics comes in answers")):
             one = self.measured(*words, *LOCAL, *rate, "--rate-limiter", "auto")
-            self.assertIn("--rate-limiter auto: the sender keeps the rate, not the device: " + text, " ".join(one["warnings"]))
+            self.assertIn("--rate-limiter auto: the sender keeps the rate, not the device: " + text,
+                          " ".join(one["warnings"]))
             self.assertNotIn("rate_limit_gbps", one["client"])
 
     def test_a_number_of_messages_takes_its_time(self):
@@ -66,13 +75,15 @@ class Rate(Measured):
 
     def test_both_ends_keep_it(self):
         with Server() as server:
-            one = self.measured("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "-s", "64", "--rate", "10000", "-D", "400ms", "-b")
+            one = self.measured("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "-s", "64", "--rate",
+                                "10000", "-D", "400ms", "-b")
         self.as_asked(one, 20000)
 
     def test_each_direction_is_told_apart(self):
         links = {"SOFTNIC": "soft0:rate=50MB/s;soft1:rate=25MB/s"}
         for words in (("-D", "600ms"), ("-n", "30")):
-            one = self.measured("write_bw", *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "-s", "64K", "-b", *words, env=links)
+            one = self.measured("write_bw", *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "-s", "64K", "-b", *words,
+                                env=links)
             sent, back = one["client"]["sent_gbps"], one["server"]["sent_gbps"]
             self.assertGreater(sent, 0)
             self.assertLess(sent, 0.4 * 1.02)
@@ -83,12 +94,14 @@ class Rate(Measured):
         self.assertNotIn("sent_gbps", self.measured("write_bw", *LOCAL, "-n", "100")["client"])
 
     def test_a_rate_beyond_the_link_is_told(self):
-        one = self.measured("write_bw", *LOCAL, "-s", "64K", "--rate", "8Gb/s", "-D", "400ms", env={"SOFTNIC": "soft0:rate=4Gb/s;soft1:rate=4Gb/s"})
+        one = self.measured("write_bw", *LOCAL, "-s", "64K", "--rate", "8Gb/s", "-D", "400ms",
+                            env={"SOFTNIC": "soft0:rate=4Gb/s;soft1:rate=4Gb/s"})
         self.assertIn("messages per second were due", " ".join(one["warnings"]))
         self.assertLess(one["bw"]["median_gbps"], 4.04)
 
     def test_perftests_words(self):
-        for words, name, value in ((("--rate_limit", "0.1"), "rate_bytes_per_s", 1e8 / 8), (("--rate_limit", "5000", "--rate_units", "p"), "rate_per_s", 5000),
+        for words, name, value in ((("--rate_limit", "0.1"), "rate_bytes_per_s", 1e8 / 8),
+                                   (("--rate_limit", "5000", "--rate_units", "p"), "rate_per_s", 5000),
                                    (("--rate_units=M", "--rate_limit=1"), "rate_bytes_per_s", 1 << 20)):
             one = self.measured("write_bw", *LOCAL, "-s", "64", *words, "--burst_size", "4", "-n", "500")
             self.assertEqual((one[name], one["burst"]), (value, 4))
@@ -96,10 +109,12 @@ class Rate(Measured):
     def test_what_cannot_be(self):
         for words, text in ((("--rate", "0"), "--rate 0: a rate is from 1 to 1000000000 messages per second"),
                             (("--rate", "10Gbit"), "--rate '10Gbit': no rate"),
-                            (("--rate", "1Mb/s", "-s", "8M"), "--rate: with messages of 8 MiB that is 0.0149 per second"),
+                            (("--rate", "1Mb/s", "-s", "8M"),
+                             "--rate: with messages of 8 MiB that is 0.0149 per second"),
                             (("--burst", "4"), "--burst 4: without a rate messages leave as they complete"),
                             (("--rate", "1000", "--burst", "2000"), "--burst 2000: one is due every 2 s"),
-                            (("--rate", "100000", "--burst", "64", "-t", "16"), "--burst 64: -t 16 has 16 messages in flight"),
+                            (("--rate", "100000", "--burst", "64", "-t", "16"),
+                             "--burst 64: -t 16 has 16 messages in flight"),
                             (("--rate", "100000", "--burst", "6", "-l", "4"), "--burst 6: -l 4 posts as many together"),
                             (("--rate", "1000", "-e"), "--rate: a sender that sleeps (-e) misses what is due"),
                             (("--rate", "1000", "--verify"), "--rate: verified messages are sent in rounds")):

@@ -12,7 +12,8 @@ class RegisterAll(CliTest):
                           "neither buffer is in GPU memory", "cuda:0")
 
     def test_a_sweep_does_not_have_it(self):
-        self.expect_error(run("sweep", "--local", "--softnic", "--register", "all"), 2, "--register all: of one test at a time")
+        self.expect_error(run("sweep", "--local", "--softnic", "--register", "all"), 2,
+                          "--register all: of one test at a time")
 
     def test_without_a_gpu(self):
         result = run("write_bw", "--local", "--softnic", "--buffer", "cuda:0", "--register", "all")

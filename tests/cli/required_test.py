@@ -57,18 +57,21 @@ class Required(CliTest):
 
     def test_a_share_of_the_ceiling_is_in_the_document_of_a_sweep(self):
         path = self.scratch() + "/r.json"
-        result = run("sweep", *LOCAL, "--ops", "write_bw,read_bw", "--sizes", "64,4K", "-d", "soft0", "--min-efficiency", "90%",
+        result = run("sweep", *LOCAL, "--ops", "write_bw,read_bw", "--sizes", "64,4K", "-d", "soft0",
+                     "--min-efficiency", "90%",
                      "--json", path)
         self.assertEqual(result.code, 4, str(result))
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
         self.check_document(document)
-        self.assertEqual([one["required"] for one in self.runs_of(document)], [{"min_efficiency": 0.9, "met": "unknown"}] * 4)
+        self.assertEqual([one["required"] for one in self.runs_of(document)],
+                         [{"min_efficiency": 0.9, "met": "unknown"}] * 4)
         self.assertIn("Required of 4 runs: 0 missed, 4 could not be judged", result.out)
 
     def test_a_sweep_asks_each_test_what_concerns_it(self):
         rows = self.scratch() + "/r.csv"
-        result = run("sweep", *LOCAL, "--ops", "write_bw,write_lat", "--sizes", "64", "-d", "soft0", "--min-gbps", "0.0001",
+        result = run("sweep", *LOCAL, "--ops", "write_bw,write_lat", "--sizes", "64", "-d", "soft0", "--min-gbps",
+                     "0.0001",
                      "--max-p99-us", "0.00001", "--csv", rows)
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("Required of 2 runs: 1 missed, 0 could not be judged", result.out)

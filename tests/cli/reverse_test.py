@@ -28,7 +28,8 @@ class Reversed(CliTest):
 @unittest.skipIf(softnic_works(), "no software device")
 class Reverse(Reversed):
     def test_a_number_of_messages(self):
-        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("atomic_bw",), ("send_bw", "-q", "3", "-l", "4"), ("send_bw", "--transport", "ud"),
+        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("atomic_bw",), ("send_bw", "-q", "3", "-l", "4"),
+                      ("send_bw", "--transport", "ud"),
                       ("write_bw", "-e"), ("send_bw", "-R")):
             size = () if words[0] == "atomic_bw" else ("-s", "512")
             one = self.measured(*words, *LOCAL, *size, "-n", "2000")
@@ -51,7 +52,8 @@ class Reverse(Reversed):
         for words, code in ((("-D", "1h"), -signal.SIGINT), (("--forever",), 0)):
             for test in ("write_bw", "send_bw"):
                 with Server("--max-time", "0") as server:
-                    with Background(test, "127.0.0.1", "-p", str(server.port), "--softnic", *words, "--reverse", "--progress", "--json", "-") as client:
+                    with Background(test, "127.0.0.1", "-p", str(server.port), "--softnic", *words, "--reverse",
+                                    "--progress", "--json", "-") as client:
                         client.wait_line("measuring")
                         client.signal(signal.SIGINT)
                         self.assertEqual(client.wait(), code, client.err)

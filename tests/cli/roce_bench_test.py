@@ -46,8 +46,10 @@ class RoceBench(CliTest):
 
     def test_filter_repetitions_and_both_documents(self):
         folder = self.scratch()
-        result = run("--machine", self.machine(), "-n", "20", "--sizes", "64,4K", "--benchmark_filter=write_bw/PIX/.*/4096",
-                     "--benchmark_repetitions=3", f"--benchmark_out={folder}/theirs.json", "--json", f"{folder}/ours.json")
+        result = run("--machine", self.machine(), "-n", "20", "--sizes", "64,4K",
+                     "--benchmark_filter=write_bw/PIX/.*/4096",
+                     "--benchmark_repetitions=3", f"--benchmark_out={folder}/theirs.json", "--json",
+                     f"{folder}/ours.json")
         self.expect_ok(result)
         with open(f"{folder}/theirs.json", encoding="utf-8") as file:
             theirs = [one for one in json.load(file)["benchmarks"] if one["run_type"] == "iteration"]

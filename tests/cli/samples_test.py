@@ -115,7 +115,8 @@ class Samples(CliTest):
             self.assertGreater(length, 0)
 
     def test_latencies(self):
-        for words in (("write_lat", "-s", "8", "-n", "1000"), ("send_lat", "-s", "64", "-D", "500ms"), ("read_lat", "-s", "4K", "--rate", "5000", "-D", "300ms"),
+        for words in (("write_lat", "-s", "8", "-n", "1000"), ("send_lat", "-s", "64", "-D", "500ms"),
+                      ("read_lat", "-s", "4K", "--rate", "5000", "-D", "300ms"),
                       ("send_lat", "-n", "3")):
             runs, text = self.measured(*words)
             comments, rows = lines_of(text)
@@ -152,8 +153,10 @@ class Samples(CliTest):
         self.assertEqual({row[0] for row in rows}, {"write_lat_8", "write_lat_64"})
 
     def test_what_cannot_be(self):
-        self.expect_error(run("write_lat", *LOCAL, "-n", "10", "--samples", "/nowhere/file"), 3, "--samples /nowhere/file")
-        self.expect_error(run("write_lat", *LOCAL, "-n", "10", "--samples", "-", "--json", "-"), 2, "--json - and --samples -")
+        self.expect_error(run("write_lat", *LOCAL, "-n", "10", "--samples", "/nowhere/file"), 3,
+                          "--samples /nowhere/file")
+        self.expect_error(run("write_lat", *LOCAL, "-n", "10", "--samples", "-", "--json", "-"), 2,
+                          "--json - and --samples -")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ class Runs(ScenarioTest):
         out = os.path.join(self.scratch(), "out.json")
         result = run("run", path, "--json", out)
         self.expect_ok(result)
-        self.assertLess(result.out.index("[1/2] small writes: gdrperf write_lat"), result.out.index("[2/2] large writes, both ways"))
+        self.assertLess(result.out.index("[1/2] small writes: gdrperf write_lat"),
+                        result.out.index("[2/2] large writes, both ways"))
         self.assertIn("both ways (rates are the sum)", result.out)
         document = self.document(out)
         self.assertNotIn("partial", document)
@@ -59,7 +60,8 @@ class Runs(ScenarioTest):
         self.assertEqual((scenario["file"], scenario["text"]), (path, TWO))
         self.assertEqual([(test["name"], test["line"], test["exit_code"]) for test in scenario["tests"]],
                          [("small writes", 7, 0), ("large writes, both ways", 11, 0)])
-        self.assertEqual([test["runs"] for test in scenario["tests"]], [{"HOST": {"write_lat": [0]}}, {"HOST": {"write_bw": [0, 1]}}])
+        self.assertEqual([test["runs"] for test in scenario["tests"]],
+                         [{"HOST": {"write_lat": [0]}}, {"HOST": {"write_bw": [0, 1]}}])
         self.assertEqual(scenario["tests"][1]["argv"],
                          ["write_bw", "--local", "--softnic", "--size=4K,64K", "--bidirectional", "--iters=200"])
         self.assertEqual(document["tool"]["argv"][1:], ["run", path, "--json", out])

@@ -13,7 +13,8 @@ PORTS = [49152, 53248, 57344, 61440]
 
 class Spread(CliTest):
     def measured(self, *words, softnic=f"soft0:{LINK};soft1:{LINK}"):
-        result = run("write_bw", "--local", "--softnic", "--peer-dev", "soft1", "-s", "16K", "-D", "300ms", *words, "--json", "-",
+        result = run("write_bw", "--local", "--softnic", "--peer-dev", "soft1", "-s", "16K", "-D", "300ms", *words,
+                     "--json", "-",
                      env={"SOFTNIC": softnic})
         self.expect_ok(result)
         document = json.loads(result.out)
@@ -35,7 +36,8 @@ class Spread(CliTest):
         self.assertLess(len(record["shares"]["uneven"]), 4)
         share = {each["udp_sport"]: each["share"] for each in record["shares"]["qps"]}[PORTS[2]]
         self.assertLess(share, 0.1, str(result))
-        self.assertTrue(any("uneven paths: UDP source port" in each and str(PORTS[2]) in each for each in record["warnings"]))
+        self.assertTrue(any("uneven paths: UDP source port" in each and str(PORTS[2]) in each
+                            for each in record["warnings"]))
 
     def test_more_qps_than_ports_take_them_in_turn(self):
         record, _ = self.measured("--spread", "2", "-q", "4")
@@ -53,7 +55,8 @@ class Spread(CliTest):
         self.expect_error(run(*base, "--spread", "4", "--flow-label", "7"), 2, "--spread and --flow-label")
         self.expect_error(run(*base, "--spread", "4", "-R"), 2, "--spread 4: rdma_cm chooses the path")
         self.expect_error(run(*base, "--spread", "1"), 2, "--spread 1")
-        self.expect_error(run("send_bw", "--local", "--softnic", "--transport", "ud", "-s", "64", "--spread", "4"), 2, "--spread with --transport ud")
+        self.expect_error(run("send_bw", "--local", "--softnic", "--transport", "ud", "-s", "64", "--spread", "4"), 2,
+                          "--spread with --transport ud")
         self.expect_error(run(*base, "--udp-sport", "80"), 2, "--udp-sport")
         self.expect_error(run(*base, "--flow-label", "1,x"), 2, "--flow-label")
         self.expect_error(run(*base, "--flow-label", f"1,{1 << 20}"), 2, "--flow-label")
@@ -71,7 +74,8 @@ class Spread(CliTest):
         self.expect_error(run(*words, "--comp-vector", "1000", env=env), 3, "--comp-vector 1000: soft0 has")
 
     def test_another_completion_vector_is_in_the_record(self):
-        result = run("send_bw", "--local", "--softnic", "-e", "-n", "500", "--comp-vector", "1", "--json", "-", env={"SOFTNIC": "soft0"})
+        result = run("send_bw", "--local", "--softnic", "-e", "-n", "500", "--comp-vector", "1", "--json", "-",
+                     env={"SOFTNIC": "soft0"})
         self.expect_ok(result)
         document = json.loads(result.out)
         self.check_document(document)

@@ -373,7 +373,8 @@ def chosen(words):
     if words[:1] != ["--but"]:
         return words
     classes = {name: it for name, it in vars(sys.modules["__main__"]).items()
-               if isinstance(it, type) and issubclass(it, unittest.TestCase) and unittest.defaultTestLoader.getTestCaseNames(it)}
+               if isinstance(it, type) and issubclass(it, unittest.TestCase)
+               and unittest.defaultTestLoader.getTestCaseNames(it)}
     unknown = set(words[1:]) - set(classes)
     assert not unknown, unknown
     return [name for name in classes if name not in words[1:]]

@@ -30,7 +30,8 @@ def topo_matrix(gpus, nics):
         for column in range(gpus + nics):
             kind = ("g" if row < gpus else "n") + ("g" if column < gpus else "n")
             same = row % gpus == column % gpus
-            cells.append(" X " if row == column else "NV4" if kind == "gg" else "PIX" if same and kind != "nn" else "SYS")
+            cells.append(" X " if row == column else "NV4" if kind == "gg" else "PIX" if same and kind != "nn"
+                         else "SYS")
         lines.append(names[row] + "\t" + "\t".join(cells) + ("\t0-7\t0" if row < gpus else "\t\t"))
     return "\n".join(lines) + "\n"
 
@@ -95,13 +96,15 @@ class Rows(TerminalTest):
         env = environment({"TERM": "xterm", "LC_ALL": "C.UTF-8"})
         command = " ".join(map(shlex.quote, [BINARY, *words]))
         script = f"{command}; echo status $?; {' '.join(map(shlex.quote, tmux))} wait-for -S over; sleep 600"
-        start = [*tmux, "set-option", "-g", "history-limit", "20000", ";", "new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", script]
+        start = [*tmux, "set-option", "-g", "history-limit", "20000", ";", "new-session", "-d", "-x", "80", "-y", "24",
+                 "sh", "-c", script]
         try:
             subprocess.run(start, env=env, check=True)
             subprocess.run([*tmux, "wait-for", "over"], env=env, check=True, timeout=2 * PATIENCE_S)
             lines = {}
             for joined in ([], ["-J"]):
-                shown = subprocess.run([*tmux, "capture-pane", "-p", *joined, "-S", "-"], env=env, check=True, capture_output=True)
+                shown = subprocess.run([*tmux, "capture-pane", "-p", *joined, "-S", "-"], env=env, check=True,
+                                       capture_output=True)
                 lines[bool(joined)] = [line.rstrip() for line in shown.stdout.decode().rstrip().split("\n")]
         finally:
             subprocess.run([*tmux, "kill-server"], env=env, check=False)
@@ -134,7 +137,8 @@ class Rows(TerminalTest):
 @unittest.skipIf(sanitized(), "columns are the same under sanitizers")
 class Matrix(TerminalTest):
     def sweep(self, gpus, nics, *more):
-        result = run("sweep", "--machine", self.machine(gpus, nics), "--ops", "write_bw", "-s", "4K,64K", "-n", "20", *more)
+        result = run("sweep", "--machine", self.machine(gpus, nics), "--ops", "write_bw", "-s", "4K,64K", "-n", "20",
+                     *more)
         self.expect_swept(result)
         return result.out
 
@@ -162,24 +166,28 @@ class Matrix(TerminalTest):
 @unittest.skipIf(softnic_works() is not None, softnic_works())
 class Manners(TerminalTest):
     def test_progress_is_gone_when_done(self):
-        text, code = self.on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw", "-s", "4K,64K", "-D", "300ms")
+        text, code = self.on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw", "-s",
+                                      "4K,64K", "-D", "300ms")
         self.assertIn(code, (0, 4))
         self.assertRegex(text, r"\[1/2\] write_bw 64 KiB")
         self.assertNotIn("[1/2]", self.at_rest(text))
 
     def test_verify_says_how_far_it_is(self):
-        text, code = self.on_terminal("verify", "--local", "--softnic", "--buffers", "host", "--ops", "write_bw,send_bw", "-s", "4K,64K", "-D", "300ms")
+        text, code = self.on_terminal("verify", "--local", "--softnic", "--buffers", "host", "--ops",
+                                      "write_bw,send_bw", "-s", "4K,64K", "-D", "300ms")
         self.assertEqual(code, 0, text)
         self.assertRegex(text, r"\[\d/\d+\] host to host: send_bw")
         self.assertNotIn("] host to host", self.at_rest(text))
 
     def test_waiting_for_a_server_is_shown(self):
         with Server() as server:
-            busy = subprocess.Popen([BINARY, "write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "-D", "100s"], env=environment(),
+            busy = subprocess.Popen([BINARY, "write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "-D",
+                                     "100s"], env=environment(),
                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 server.wait_line("127.0.0.1")
-                text, _ = self.on_terminal("write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-n", "50", until="; waiting")
+                text, _ = self.on_terminal("write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-n", "50",
+                                           until="; waiting")
             finally:
                 busy.kill()
                 busy.wait()
@@ -201,7 +209,8 @@ class Manners(TerminalTest):
 
     def test_colour(self):
         command = ["write_bw", "--local", "--softnic", "-n", "50"]
-        for env, more, coloured in (({}, [], True), ({"NO_COLOR": "1"}, [], False), ({"NO_COLOR": "1"}, ["--color", "always"], True),
+        for env, more, coloured in (({}, [], True), ({"NO_COLOR": "1"}, [], False),
+                                    ({"NO_COLOR": "1"}, ["--color", "always"], True),
                                     ({}, ["--color", "never"], False)):
             with self.subTest(env=env, more=more):
                 text, _ = self.on_terminal(*command, *more, env=env)
@@ -209,7 +218,8 @@ class Manners(TerminalTest):
         self.assertIn("\x1b[1m", run(*command, "--color", "always").out)
         self.assertNotIn("\x1b", run(*command).out)
         self.expect_error(run(*command, "--color", "blue"), 2, "--color 'blue'", "auto, always, never")
-        self.assertIn("\x1b[32mPASSED", run("verify", "--local", "--softnic", "--buffers", "host", "--ops", "write_bw", "-s", "64", "--color", "always").out)
+        self.assertIn("\x1b[32mPASSED", run("verify", "--local", "--softnic", "--buffers", "host", "--ops", "write_bw",
+                                            "-s", "64", "--color", "always").out)
 
 
 if __name__ == "__main__":

@@ -53,14 +53,16 @@ class NoThread(CliTest):
     def test_each_thread_of_rank_0(self):
         for number in cases((2, 3, 8), range(1, 13)):
             with self.subTest(number=number):
-                words = ["cluster", "--softnic", "--ranks", "2", "--root", f"127.0.0.1:{free_port()}", "-D", "20ms", "--start-timeout", "3s"]
+                words = ["cluster", "--softnic", "--ranks", "2", "--root", f"127.0.0.1:{free_port()}", "-D", "20ms",
+                         "--start-timeout", "3s"]
                 with Background(*words, "--rank", "1"):
                     self.expect_words(run(*words, "--rank", "0", env=refusing(number)))
 
     def test_each_thread_of_a_server(self):
         for number in cases((2, 3), range(1, 9)):
             port = free_port()
-            with self.subTest(number=number), Background("serve", "--softnic", "--once", "-p", str(port), env=refusing(number)) as server:
+            with self.subTest(number=number), Background("serve", "--softnic", "--once", "-p", str(port),
+                                                         env=refusing(number)) as server:
                 result = run("write_bw", "127.0.0.1", "-p", str(port), "--softnic", "-n", "100", "-s", "64")
                 self.expect_words(result)
                 if server.process.poll() is None:
@@ -87,8 +89,10 @@ class NoDescriptor(CliTest):
         for most in cases((7, 8), range(5, 10)):
             port = free_port()
             with self.subTest(most), subprocess.Popen(
-                    [BINARY, "cluster", "--softnic", "--rank", "0", "--ranks", "8", "--root", f"127.0.0.1:{port}", "--start-timeout", "20s"],
-                    preexec_fn=descriptors(most), env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    [BINARY, "cluster", "--softnic", "--rank", "0", "--ranks", "8", "--root", f"127.0.0.1:{port}",
+                     "--start-timeout", "20s"],
+                    preexec_fn=descriptors(most), env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
                     text=True) as process:
                 _, err = self.knock(port, process)
                 self.assertEqual(process.returncode, 3, err)

@@ -70,7 +70,8 @@ class Tokens(CliTest):
                         result = run(*words, *wrong)
                         self.assertNotEqual(result.code, 0, result)
                         self.assertIn("token", result.err + result.out, result)
-            self.expect_ok(run(*[it.replace("HOST", "127.0.0.1") for it in ENTRIES["tests"]], "-p", port, "--token", self.files["mine"]))
+            self.expect_ok(run(*[it.replace("HOST", "127.0.0.1") for it in ENTRIES["tests"]], "-p", port, "--token",
+                               self.files["mine"]))
 
     def test_a_further_connection_wants_the_token_before_its_ticket(self):
         with Background("serve", "--softnic", "--port", "0", "--token", self.files["mine"]) as server:
@@ -107,7 +108,8 @@ class Tokens(CliTest):
             self.assertNotIn("BW average[MB/sec]   MsgRate", said[said.find("BW peak"):].splitlines()[1:2], said)
             server.wait_line("cannot prove a token")
             # It goes on for who can.
-            self.expect_ok(run("write_bw", "127.0.0.1", "-p", port, "--softnic", "-n", "10", "--token", self.files["mine"]))
+            self.expect_ok(run("write_bw", "127.0.0.1", "-p", port, "--softnic", "-n", "10", "--token",
+                               self.files["mine"]))
 
     @perftest_ends.installed
     @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
@@ -125,7 +127,8 @@ class Tokens(CliTest):
     def test_a_silent_server_learns_no_address(self):
         server = Silent()
         self.addCleanup(server.listener.close)
-        result = run("ib_write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-n", "10", "--token", self.files["mine"])
+        result = run("ib_write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-n", "10", "--token",
+                     self.files["mine"])
         self.assertEqual(result.code, 5, result)
         self.assertIn("token", result.err, result)
         self.assertNotIn(b"rkey", server.heard)

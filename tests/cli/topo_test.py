@@ -62,11 +62,13 @@ class Topo(MachineTest):
                           "GPU7")
 
     def test_what_rocm_smi_shows_is_refused_with_what_to_give(self):
-        path = self.write("rocm.txt", "=== Weight between two GPUs ===\n       GPU0  GPU1\nGPU0   0     15\nGPU1   15    0\n")
+        path = self.write("rocm.txt",
+                          "=== Weight between two GPUs ===\n       GPU0  GPU1\nGPU0   0     15\nGPU1   15    0\n")
         self.expect_error(run("topo", "--nvidia-smi", path), 2, "rocm-smi --showtopo", "--lspci", f"{path}:1")
 
     def test_a_header_that_a_terminal_broke_is_one(self):
-        path = self.write("wrapped.txt", "        GPU0    GPU1    mlx5_0  CPU\nAffinity NUMA Affinity\nGPU0     X      NV18    PIX     0-47    0\n"
+        path = self.write("wrapped.txt",
+                          "        GPU0    GPU1    mlx5_0  CPU\nAffinity NUMA Affinity\nGPU0     X      NV18    PIX     0-47    0\n"
                                          "GPU1    NV18     X      SYS     48-95   1\nmlx5_0  PIX     SYS      X\n")
         shown = run("topo", "--nvidia-smi", path)
         self.expect_ok(shown)
@@ -85,7 +87,8 @@ class Topo(MachineTest):
                           "NIC1 is not in the NIC legend")
 
     def test_where_all_pairs_are_alike_a_tie_is_told(self):
-        rows = ["        GPU0    GPU1    mlx5_0  mlx5_1", "GPU0     X      NV18    SYS     SYS", "GPU1    NV18     X      SYS     SYS",
+        rows = ["        GPU0    GPU1    mlx5_0  mlx5_1", "GPU0     X      NV18    SYS     SYS",
+                "GPU1    NV18     X      SYS     SYS",
                 "mlx5_0  SYS     SYS      X      SYS", "mlx5_1  SYS     SYS     SYS      X"]
         path = self.write("tie.txt", "\n".join(rows) + "\n")
         self.assertIn("A tie: all pairs are SYS", run("topo", "--nvidia-smi", path).out)

@@ -40,12 +40,14 @@ class Transport(CliTest):
                     self.assertIn(f"{test} needs RC", result.err)
 
     def test_receives_may_be_shared(self):
-        for words in (("send_bw", "-q", "4"), ("send_bw", "-q", "3", "-b"), ("write_imm_bw", "-q", "2", "-e"), ("send_lat",), ("write_imm_lat",),
+        for words in (("send_bw", "-q", "4"), ("send_bw", "-q", "3", "-b"), ("write_imm_bw", "-q", "2", "-e"),
+                      ("send_lat",), ("write_imm_lat",),
                       ("send_bw", "-q", "2", "--transport", "ud"), ("send_bw", "-q", "2", "-R")):
             result = run(*words, *LOCAL, "--srq", "-s", "64", "-n", "2000", "-r", "64", "--json", "-")
             self.assertEqual(result.code, 0, str(result))
             self.assertIs(record_of(result)["srq"], True)
-        for words, text in ((("write_bw",), "--srq: write_bw posts no receives"), (("send_bw", "--transport", "uc"), "--srq: verbs have shared receive queues for RC and UD"),
+        for words, text in ((("write_bw",), "--srq: write_bw posts no receives"),
+                            (("send_bw", "--transport", "uc"), "--srq: verbs have shared receive queues for RC and UD"),
                             (("send_bw", "--verify"), "--srq: messages take receives as they come"),
                             (("send_bw", "-q", "64", "-r", "32768"), "--srq with -q 64 and -r 32768: soft0 has ")):
             result = run(*words, *LOCAL, "--srq", "-s", "64", "-n", "100")
@@ -53,28 +55,33 @@ class Transport(CliTest):
             self.assertIn(text, result.err)
 
     def test_no_message_is_lost_where_every_one_has_a_receive(self):
-        for words in (("send_bw", "--transport", "ud"), ("send_bw", "--transport", "uc"), ("write_imm_bw", "--transport", "uc"),
+        for words in (("send_bw", "--transport", "ud"), ("send_bw", "--transport", "uc"),
+                      ("write_imm_bw", "--transport", "uc"),
                       ("send_bw", "--transport", "ud", "-q", "3"), ("send_bw", "--transport", "ud", "-e")):
             one = self.measured(*words, "-s", "64")
             self.assertEqual((one["delivery"]["sent_messages"], one["delivery"]["lost_messages"]), (4000, 0), words)
-            self.assertAlmostEqual(one["delivery"]["goodput_gbps"], one["bw"]["median_gbps"], delta=1e-6 * one["bw"]["median_gbps"])
+            self.assertAlmostEqual(one["delivery"]["goodput_gbps"], one["bw"]["median_gbps"],
+                                   delta=1e-6 * one["bw"]["median_gbps"])
         both = self.measured("send_bw", "--transport", "ud", "-s", "64", "-b")
         self.assertEqual((both["delivery"]["sent_messages"], both["delivery"]["lost_messages"]), (8000, 0))
 
     def test_lost_messages_are_counted(self):
-        for words in (("send_bw", "--transport", "ud"), ("send_bw", "--transport", "uc"), ("write_imm_bw", "--transport", "uc")):
+        for words in (("send_bw", "--transport", "ud"), ("send_bw", "--transport", "uc"),
+                      ("write_imm_bw", "--transport", "uc")):
             one = self.measured(*words, "-s", "64", env={"SOFTNIC": "soft0:fault=loss:every=10"})
             delivery = one["delivery"]
             self.assertEqual((delivery["sent_messages"], delivery["lost_messages"]), (4000, 400), words)
             self.assertAlmostEqual(delivery["lost_share"], 0.1)
-            self.assertAlmostEqual(delivery["goodput_gbps"], 0.9 * one["bw"]["median_gbps"], delta=1e-4 * one["bw"]["median_gbps"])
+            self.assertAlmostEqual(delivery["goodput_gbps"], 0.9 * one["bw"]["median_gbps"],
+                                   delta=1e-4 * one["bw"]["median_gbps"])
             self.assertIn("400 of 4000 messages (10 %) were lost", " ".join(one["warnings"]))
 
     def test_a_gate_asks_for_what_arrived(self):
         lossy = {"SOFTNIC": "soft0:fault=loss:every=2"}
         one = self.measured("send_bw", "--transport", "ud", "-s", "4096", env=lossy)
         self.assertAlmostEqual(one["delivery"]["lost_share"], 0.5)
-        result = run("send_bw", *LOCAL, "--transport", "ud", "-s", "4096", "-n", "4000", "-r", "8192", "--min-gbps", "1e6", env=lossy)
+        result = run("send_bw", *LOCAL, "--transport", "ud", "-s", "4096", "-n", "4000", "-r", "8192", "--min-gbps",
+                     "1e6", env=lossy)
         self.assertEqual(result.code, 1, str(result))
 
     def test_xrc_has_a_queue_for_each_qp_or_one_for_all(self):
@@ -128,7 +135,8 @@ class Transport(CliTest):
         result = run("send_bw", *LOCAL, "--transport", "ud", "-s", "8K")
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("-s 8 KiB: a message over UD is one packet, of 4096 bytes at most", result.err)
-        result = run("send_bw", *LOCAL, "--transport", "ud", "-s", "2K", env={"SOFTNIC": "soft0:mtu=1024;soft1:mtu=1024"})
+        result = run("send_bw", *LOCAL, "--transport", "ud", "-s", "2K",
+                     env={"SOFTNIC": "soft0:mtu=1024;soft1:mtu=1024"})
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("-s 2 KiB: a message over UD is one packet, and the MTU of both ports is 1024 bytes", result.err)
         result = run("send_bw", *LOCAL, "--transport", "ud", "-m", "512", "-s", "513")
@@ -146,13 +154,15 @@ class Transport(CliTest):
             self.assertNotRegex(result.out, r"(?<![0-9.])" + absent)
 
     def test_a_lost_round_is_told(self):
-        result = run("send_lat", *LOCAL, "--transport", "ud", "-n", "100000", env={"SOFTNIC": "soft0:fault=loss:every=300"})
+        result = run("send_lat", *LOCAL, "--transport", "ud", "-n", "100000",
+                     env={"SOFTNIC": "soft0:fault=loss:every=300"})
         self.assertEqual(result.code, 5, str(result))
         self.assertIn("a message over UD was lost", result.err)
         self.assertIn("--transport rc does so", result.err)
 
     def test_data_is_compared(self):
-        for transport, test in (("uc", "send_bw"), ("uc", "write_imm_bw"), ("uc", "write_lat"), ("ud", "send_bw"), ("ud", "send_lat")):
+        for transport, test in (("uc", "send_bw"), ("uc", "write_imm_bw"), ("uc", "write_lat"), ("ud", "send_bw"),
+                                ("ud", "send_lat")):
             words = (test, *LOCAL, "--transport", transport, "--verify", "-s", "1000", "-n", "500")
             self.assertEqual(run(*words).code, 0, words)
             wrong = run(*words, env={"SOFTNIC": "soft0:fault=flip:every=90"})
@@ -169,7 +179,8 @@ class Transport(CliTest):
         env = {"SOFTNIC": "soft0:rate=10GB/s"}
         with Server(env=env) as server:
             for qps in (1, 3):
-                result = run("send_bw", "127.0.0.1", "-p", server.port, "--softnic", "--transport", "ud", "-s", "64", "-n", "8192", "-r", "8192",
+                result = run("send_bw", "127.0.0.1", "-p", server.port, "--softnic", "--transport", "ud", "-s", "64",
+                             "-n", "8192", "-r", "8192",
                              "-q", qps, "--json", "-", env=env)
                 self.assertEqual(result.code, 0, str(result))
                 self.assertEqual(record_of(result)["delivery"]["sent_messages"], 8192)

@@ -53,7 +53,8 @@ class Help(CliTest):
     def test_version(self):
         result = run("--version")
         self.expect_ok(result)
-        self.assertRegex(result.out, r"^gdrperf \d+\.\d+\.\d+ \(.+\)\nlibibverbs: (\d+\.\d+\.\d+\.\d+ of rdma-core \d+\.\d+, )?/\S+\n"
+        self.assertRegex(result.out,
+                         r"^gdrperf \d+\.\d+\.\d+ \(.+\)\nlibibverbs: (\d+\.\d+\.\d+\.\d+ of rdma-core \d+\.\d+, )?/\S+\n"
                                      r"CUDA runtime: (\d+\.\d+|not built in)\nNVIDIA driver: .+\nkernel: Linux \S+ \S+\n$")
 
     def test_nothing_typed_is_a_usage_error_with_help(self):
@@ -188,7 +189,8 @@ class Notes(CliTest):
                 result = run(test, *LOCAL, *typed)
                 self.expect_ok(result)
                 self.assertIn(f"gdrperf: note: {flag} changes nothing: ", result.err)
-        self.assertIn("gdrperf: note: --precision does not end the run, -n does; ", run("read_bw", *LOCAL, "--precision", "2%").err)
+        self.assertIn("gdrperf: note: --precision does not end the run, -n does; ",
+                      run("read_bw", *LOCAL, "--precision", "2%").err)
         self.assertNotIn("note", run("send_bw", *LOCAL, "-r", "64", "-t", "16", "-Q", "4").err)
 
     def test_both_ways_of_host_memory_are_one(self):

@@ -23,7 +23,8 @@ class Verify(CliTest):
 
     def test_against_a_server(self):
         with Server() as server:
-            result = run("verify", "127.0.0.1", "-p", str(server.port), "--softnic", "--buffers", "host", "--ops", "write_bw,send_lat",
+            result = run("verify", "127.0.0.1", "-p", str(server.port), "--softnic", "--buffers", "host", "--ops",
+                         "write_bw,send_lat",
                          "--sizes", "9")
         self.assertEqual(result.code, 0, str(result))
         self.assertIn("2 passed", result.out)
@@ -34,7 +35,8 @@ class Verify(CliTest):
         self.assertEqual(result.code, 0, str(result))
         for flag in (word for word in words if word.startswith("-")):
             self.assertIn(f"note: {flag} changes nothing: ", result.err)
-        self.assertNotIn("note", run("verify", "--local", "--softnic", "--buffers", "host", "--ops", "send_bw", "--sizes", "9",
+        self.assertNotIn("note",
+                         run("verify", "--local", "--softnic", "--buffers", "host", "--ops", "send_bw", "--sizes", "9",
                                      "-r", "16", "-n", "30").err)
 
     def test_no_fault_is_missed(self):
@@ -58,7 +60,8 @@ class Verify(CliTest):
         return document
 
     def test_verdicts_as_json(self):
-        few = ["verify", "--local", "--softnic", "-d", "soft0", "--peer-dev", "soft0", "--buffers", "host", "--sizes", "1,4097"]
+        few = ["verify", "--local", "--softnic", "-d", "soft0", "--peer-dev", "soft0", "--buffers", "host", "--sizes",
+               "1,4097"]
         path = self.scratch() + "/v.json"
         self.expect_ok(run(*few, "--ops", "write_bw,read_lat", "--json", path))
         with open(path, encoding="utf-8") as file:

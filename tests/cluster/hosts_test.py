@@ -23,14 +23,17 @@ h=$1; shift; exec ip netns exec $h unshare --uts sh -c "hostname $h; export SOFT
 
 def inside(binary):
     names = [f"h{i + 1}" for i in range(HOSTS)]
-    make_head(WORK, "127.0.0.1 localhost\n198.18.0.1 head\n" + "".join(f"{host_address(i)} {name}\n" for i, name in enumerate(names)))
+    make_head(WORK, "127.0.0.1 localhost\n198.18.0.1 head\n" +
+              "".join(f"{host_address(i)} {name}\n" for i, name in enumerate(names)))
     make_hosts(names)
     write_devices(WORK, names, SLOW)
     write(f"{WORK}/agent", AGENT)
     os.chmod(f"{WORK}/agent", 0o755)
     document = f"{WORK}/cluster.json"
-    command = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"{WORK}/agent", "--mca", "oob_tcp_if_include", "198.18.0.0/24",
-               "--mca", "plm_rsh_no_tree_spawn", "1", "--host", ",".join(names), "--map-by", "ppr:1:node", "-np", str(HOSTS),
+    command = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"{WORK}/agent", "--mca",
+               "oob_tcp_if_include", "198.18.0.0/24",
+               "--mca", "plm_rsh_no_tree_spawn", "1", "--host", ",".join(names), "--map-by", "ppr:1:node", "-np",
+               str(HOSTS),
                "-x", "LD_LIBRARY_PATH", binary, "cluster", *MEASURE, "--json", document]
     print("$", *command, flush=True)
 

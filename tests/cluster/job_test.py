@@ -51,11 +51,14 @@ def replay(binary, manifest, spec, pod, nodes):
             args = [*container["args"], *MEASURE]
             args[args.index("--json") + 1] = document if index == 0 else "/dev/null"
             # What a kubelet gives a container, and nothing of ours.
-            env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOSTNAME": pod.format(index), "JOB_COMPLETION_INDEX": str(index),
+            env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOSTNAME": pod.format(index),
+                   "JOB_COMPLETION_INDEX": str(index),
                    "KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443",
                    "SOFTNIC": f"@{WORK}/{node}.softnic", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
-            inside = ["ip", "netns", "exec", node, "unshare", "--uts", "sh", "-c", f'hostname {pod.format(index)}; exec "$@"', "sh", binary, *map(str, args)]
-            started.append(subprocess.Popen(inside, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+            inside = ["ip", "netns", "exec", node, "unshare", "--uts", "sh", "-c",
+                      f'hostname {pod.format(index)}; exec "$@"', "sh", binary, *map(str, args)]
+            started.append(subprocess.Popen(inside, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                            text=True))
         texts = [process.communicate(timeout=PATIENCE_S)[0] for process in started]
         print(f"{manifest}:\n{texts[0]}", flush=True)
 
@@ -69,8 +72,10 @@ def inside(binary):
         skip("python3-yaml is not installed")
     each = list(jobs())
     most = max(spec["completions"] for _, spec, _, _ in each)
-    names = [[f"{pod.format(i)}.{service}" for _, spec, pod, service in each if i < spec["completions"]] for i in range(most)]
-    make_head(WORK, "127.0.0.1 localhost head\n" + "".join(f"{host_address(i)} {' '.join(of_pods)}\n" for i, of_pods in enumerate(names)))
+    names = [[f"{pod.format(i)}.{service}" for _, spec, pod, service in each if i < spec["completions"]]
+             for i in range(most)]
+    make_head(WORK, "127.0.0.1 localhost head\n" +
+              "".join(f"{host_address(i)} {' '.join(of_pods)}\n" for i, of_pods in enumerate(names)))
     nodes = [f"node{i}" for i in range(most)]
     make_hosts(nodes)
     write_devices(WORK, nodes, SLOW)

@@ -64,7 +64,8 @@ def main():
     lost = (7, 30, 55) if ranks >= 64 else (3, 8)
     with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
         path = os.path.join(folder, "cluster.json")
-        job = subprocess.Popen(["mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery", "--mca", "orte_abort_on_non_zero_status", "0",
+        job = subprocess.Popen(["mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery", "--mca",
+                                "orte_abort_on_non_zero_status", "0",
                                 "-np", str(ranks), binary, "cluster", "--softnic", "-e", "-s", "16K", "--all-pairs",
                                 "--small", "0", "-D", "100ms",
                                 "--start-timeout", "120s", "--json", path],
@@ -85,7 +86,8 @@ def main():
     assert document["test"]["rounds_done"] == ranks - 1, document["test"]
     assert document["verdict"] in ("inconclusive", "slow"), document["verdict"]
     # The circle has each pair once. Who would have met a lost rank meets somebody a second time instead.
-    times = collections.Counter((min(pair), max(pair)) for pair in ((one, other) for one, other, _ in document["measurements"]))
+    times = collections.Counter((min(pair), max(pair))
+                                for pair in ((one, other) for one, other, _ in document["measurements"]))
     again = sum(count > 2 for count in times.values())
     left = ranks - 1 - done
     print(f"killed after {done} of {ranks - 1} rounds: {again} pairs met a second time in the {left} that were left")

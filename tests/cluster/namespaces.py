@@ -96,7 +96,8 @@ def measured(document, attempt):
 def check_hosts(result, hosts, slow):
     """Each rank was on a host of its own, with its own device, and the slow one is named and nothing else."""
     assert [each["host"] for each in result["ranks"]] == hosts, result["ranks"]
-    assert [each["address"] for each in result["ranks"]][1:] == [host_address(i) for i in range(1, len(hosts))], result["ranks"]
+    assert [each["address"] for each in result["ranks"]][1:] == [host_address(i)
+                                                                 for i in range(1, len(hosts))], result["ranks"]
     assert [each["device"] for each in result["nics"]] == [f"nic{i}" for i in range(len(hosts))], result["nics"]
     assert not result["failed"], result["failed"]
     named = [(each["part"], each["rank"]) for each in result["suspects"] if each["verdict"] == "slow"]

@@ -99,7 +99,8 @@ def devices(slow):
 
 
 def command(binary, document, *srun):
-    return ["srun", "-N", str(NODES), "-n", str(NODES), *srun, binary, "cluster", "--softnic", "-e", "-s", "16K", "--small", "0", "-D", "250ms",
+    return ["srun", "-N", str(NODES), "-n", str(NODES), *srun, binary, "cluster", "--softnic", "-e", "-s", "16K",
+            "--small", "0", "-D", "250ms",
             "--deadline", "10s", "--json", document]
 
 
@@ -149,7 +150,8 @@ def survives_a_lost_node(binary):
     document = f"{WORK}/lost.json"
     with open(f"{WORK}/lost.err", "w+", encoding="utf-8") as err:
         job = subprocess.Popen(command(binary, document, "--mpi=none", "--no-kill", "-K0", "-W0"),
-                               env={**os.environ, "SOFTNIC": devices(None)}, stdout=subprocess.PIPE, stderr=err, text=True)
+                               env={**os.environ, "SOFTNIC": devices(None)}, stdout=subprocess.PIPE, stderr=err,
+                               text=True)
 
         def all_here():
             err.seek(0)
@@ -159,7 +161,8 @@ def survives_a_lost_node(binary):
         for pid in pids_of_node(f"n{LOST + 1}"):
             os.kill(pid, 9)
         # Rank 0's verdict; srun itself may wait for the node that is gone.
-        wait_until("a whole document", lambda: os.path.exists(document) and not json.load(open(document, encoding="utf-8"))["partial"])
+        wait_until("a whole document",
+                   lambda: os.path.exists(document) and not json.load(open(document, encoding="utf-8"))["partial"])
         job.kill()
         print("a killed node:\n" + job.communicate()[0])
         err.seek(0)

@@ -28,7 +28,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 std::vector<std::string> fuzz_seeds() {
   return {
-      "# what a new node has to pass\n[global]\nlocal   ; here\nsoftnic\n\n[small writes]\ntest = write_lat\nsize = 8\niters = 2000\n\n"
+      "# what a new node has to pass\n[global]\nlocal   ; here\nsoftnic\n\n[small writes]\ntest = write_lat\nsize = "
+      "8\niters = 2000\n\n"
       "[large writes, both ways]\ntest = write_bw\nsize = 64K,1M\nduration = 200ms\nbidirectional\n",
-      "[global]\nhost = node2\nport=19000\n[a]\ntest=sweep\nops = write_bw,read_lat\nsizes=2:64K\n[b]\ntest = verify\nq = 4\n"};
+      "[global]\nhost = node2\nport=19000\n[a]\ntest=sweep\nops = write_bw,read_lat\nsizes=2:64K\n[b]\ntest = "
+      "verify\nq = 4\n"};
 }

@@ -24,12 +24,15 @@ SLOW = 2
 @unittest.skipIf(pci_function() is None, "no PCI bus")
 class GpuCluster(unittest.TestCase):
     def measure(self, buffer):
-        devices = ";".join(f"nic{rank}:rate=100MB/s,react=200ms,pci={pci_function()}" + (",slow=1.25" if rank == SLOW else "") for rank in range(RANKS))
+        devices = ";".join(f"nic{rank}:rate=100MB/s,react=200ms,pci={pci_function()}" +
+                           (",slow=1.25" if rank == SLOW else "") for rank in range(RANKS))
         port = free_port()
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
-            ranks = [Background("cluster", "--softnic", "--rank", rank, "--ranks", RANKS, "--root", f"127.0.0.1:{port}", "-s", "256K", "--small", "0",
-                                "-D", "250ms", "--buffer", buffer, *(["--json", path] if rank == 0 else []), env={"SOFTNIC": devices})
+            ranks = [Background("cluster", "--softnic", "--rank", rank, "--ranks", RANKS, "--root", f"127.0.0.1:{port}",
+                                "-s", "256K", "--small", "0",
+                                "-D", "250ms", "--buffer", buffer, *(["--json", path] if rank == 0 else []),
+                                env={"SOFTNIC": devices})
                      for rank in range(RANKS)]
             # Staged, each run first tries chunks of several sizes: 105 s in all on one H200.
             codes = [rank.wait(timeout=400) for rank in ranks]
@@ -43,7 +46,8 @@ class GpuCluster(unittest.TestCase):
         self.assertEqual(document["test"]["buffer"], buffer)
         self.assertTrue(all(nic["buffer"].startswith(kind) for nic in document["nics"]), document["nics"])
         self.assertEqual(document["failed"], [])
-        self.assertEqual([(each["part"], each["rank"]) for each in document["suspects"] if each["verdict"] == "slow"], [("nic", SLOW)])
+        self.assertEqual([(each["part"], each["rank"]) for each in document["suspects"] if each["verdict"] == "slow"],
+                         [("nic", SLOW)])
 
     def test_buffers_in_the_nearest_gpu(self):
         self.check("gpu", "cuda:")

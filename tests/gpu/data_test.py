@@ -59,7 +59,8 @@ class Data(CliTest):
                                            "-s", "1,4097,8388611", "-n", "50", "--verify", timeout=120))
 
     def test_a_kernel_waits_and_starts(self):
-        ends = [("cuda:0", "host"), ("host", "cuda:0"), ("cuda:0", "cuda:0")] + ([("cuda:0", "cuda:1")] if GPUS > 1 else [])
+        ends = [("cuda:0", "host"), ("host", "cuda:0"),
+                ("cuda:0", "cuda:0")] + ([("cuda:0", "cuda:1")] if GPUS > 1 else [])
         with Server() as server:
             for target in (("--local",), ("127.0.0.1", "-p", str(server.port))):
                 for client, peer in ends:
@@ -67,8 +68,10 @@ class Data(CliTest):
                     if client == peer and target[0] != "--local":
                         continue
                     words = ("write_lat", *target, "--softnic", "--buffer", client, "--peer-buffer", peer)
-                    self.expect_ok(run(*words, "-s", "1,8,4096", "-n", "600", "--initiator", "gpu-proxy", "--verify", timeout=120))
-                    result = run(*words, "-s", "8,4096", "-n", "2000", "--initiator", "both", "--json", "-", timeout=120)
+                    self.expect_ok(run(*words, "-s", "1,8,4096", "-n", "600", "--initiator", "gpu-proxy", "--verify",
+                                       timeout=120))
+                    result = run(*words, "-s", "8,4096", "-n", "2000", "--initiator", "both", "--json", "-",
+                                 timeout=120)
                     self.expect_ok(result)
                     both = json.loads(result.out)["initiators"]
                     self.assertEqual([size["size_bytes"] for size in both[0]["sizes"]], [8, 4096], both)
@@ -133,7 +136,8 @@ class Data(CliTest):
         placed = json.loads(shown.out)["paths"]
         self.assertEqual(sorted(placed), [f"GPU{i}/soft0" for i in range(GPUS)])
         path = self.scratch() + "/r.json"
-        self.expect_swept(run("sweep", "--local", "--softnic", "--ops", "write_bw,read_bw", "--sizes", "64K", "-n", "100",
+        self.expect_swept(run("sweep", "--local", "--softnic", "--ops", "write_bw,read_bw", "--sizes", "64K", "-n",
+                              "100",
                               "--buffers", "host,cuda:all", "--path", "both", "--json", path, env=env))
         with open(path, encoding="utf-8") as file:
             document = json.load(file)

@@ -66,7 +66,8 @@ TEST_F(GpuMemory, TheKernelsPatternIsTheCpus) {
       buffer->fill(run);
       std::vector<std::uint64_t> copy((4096 + run.stride * kSlots) / 8);
       ASSERT_EQ(cudaMemcpy(copy.data(), buffer->data(), copy.size() * 8, cudaMemcpyDefault), cudaSuccess);
-      EXPECT_EQ(check_pattern(reinterpret_cast<std::byte*>(copy.data()), run).wrong_messages, 0u) << kind << ' ' << size;
+      EXPECT_EQ(check_pattern(reinterpret_cast<std::byte*>(copy.data()), run).wrong_messages, 0u)
+          << kind << ' ' << size;
       EXPECT_EQ(buffer->check(run).wrong_messages, 0u) << kind << ' ' << size;
     }
   }

@@ -59,7 +59,8 @@ class Nccl(unittest.TestCase):
             self.assertTrue(it.startswith("NET/IB"), f"via {it}\n{done.stdout}")
         self.assertRegex(done.stdout, r"NET/IB : Using.*soft0:1/RoCE")
         print("\n".join(said))
-        print("\n".join(sorted(set(re.findall(r"NET/IB : Using.*|via NET/IB\S*|GPU Direct RDMA \w+ for.*|.*DMA-BUF.*", done.stdout)))),
+        print("\n".join(sorted(set(re.findall(r"NET/IB : Using.*|via NET/IB\S*|GPU Direct RDMA \w+ for.*|.*DMA-BUF.*",
+                                              done.stdout)))),
               flush=True)
         return done.stdout
 

@@ -45,7 +45,8 @@ struct Outcome {
 
 /// One request over a socket pair, the server on a thread of its own.
 Outcome run_local(const TestSpec& spec, RunObserver* observer = nullptr) {
-  // The server's end stays open until the client is done: a client that receives what is under way would else read a hang-up.
+  // The server's end stays open until the client is done: a client that receives what is under way would else read a
+  // hang-up.
   std::pair<proto::Channel, proto::Channel> ends = proto::local_channel_pair();
   proto::Channel& client = ends.first;
   Outcome outcome;
@@ -242,7 +243,8 @@ TEST_F(EngineTest, VerifiesEveryTestInEveryShape) {
     int qps, cq_mod, post_list, rx_depth;
     Direction direction;
   };
-  std::vector<Shape> shapes{{4097, 3, 5, 1, 7, Direction::kUnidirectional}, {100, 2, 6, 3, 100, Direction::kBidirectional}};
+  std::vector<Shape> shapes{{4097, 3, 5, 1, 7, Direction::kUnidirectional},
+                            {100, 2, 6, 3, 100, Direction::kBidirectional}};
   const char* const tests = std::getenv("GDRPERF_TESTS");
   if (tests == nullptr || std::string_view(tests) != "short") {
     shapes.push_back({1, 1, 0, 1, 512, Direction::kUnidirectional});

@@ -33,7 +33,8 @@ class Chromium:
             ["bash", "-c", command, path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--remote-debugging-pipe", "--no-first-run", "--disable-background-networking", "--disable-extensions",
              "--hide-scrollbars", f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
-            pass_fds=(to_read, from_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(to_read, from_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         os.close(to_read)
         os.close(from_write)
         self.number = 0
@@ -95,7 +96,8 @@ class Chromium:
     def _note(self, message):
         method, params = message.get("method"), message.get("params", {})
         if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-            self.messages.append(params["type"] + ": " + " ".join(str(each.get("value", each.get("description"))) for each in params["args"]))
+            self.messages.append(params["type"] + ": " +
+                                 " ".join(str(each.get("value", each.get("description"))) for each in params["args"]))
         elif method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.messages.append("exception: " + details.get("exception", {}).get("description", details["text"]))
@@ -134,7 +136,8 @@ class Chromium:
         codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         text = {"Enter": "\r", " ": " "}.get(key)
         down = dict(key=key, code={" ": "Space"}.get(key, key), windowsVirtualKeyCode=codes[key])
-        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **down, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **down,
+                  **({"text": text} if text else {}))
         self.call("Input.dispatchKeyEvent", type="keyUp", **down)
 
     def click(self, selector):
@@ -144,7 +147,8 @@ class Chromium:
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
     def media(self, **features):
-        self.call("Emulation.setEmulatedMedia", features=[{"name": name.replace("_", "-"), "value": value} for name, value in features.items()])
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": name.replace("_", "-"), "value": value} for name, value in features.items()])
 
     def screenshot(self, path, whole=True, height=None):
         size = self.run("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")

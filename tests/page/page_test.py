@@ -67,7 +67,8 @@ class Page(support.CliTest):
         for figure in ("bandwidth", "latency"):
             self.assertEqual(self.series(figure), dict.fromkeys(lines, len(SIZES)))
         self.assertEqual(self.series("percentiles"), dict.fromkeys(lines, 5))
-        self.assertEqual(self.series("batches"), {f"GPU{gpu}/mlx5_{nic}{path}": 20 for gpu in (0, 1) for nic in (0, 1) for path in ("", " staged")})
+        self.assertEqual(self.series("batches"), {f"GPU{gpu}/mlx5_{nic}{path}": 20 for gpu in (0, 1) for nic in (0, 1)
+                                                  for path in ("", " staged")})
         for figure in ("bandwidth", "latency", "percentiles", "batches"):
             drawn = self.browser.run(f"document.querySelectorAll('#figure-{figure} svg path').length")
             self.assertGreater(drawn, len(lines) * 2, figure)
@@ -106,7 +107,8 @@ class Page(support.CliTest):
         self.browser.press("ArrowDown")
         self.browser.press("Enter")
         self.assertEqual(self.browser.run("gdrperf.state.place"), "GPU1/mlx5_1")
-        self.assertEqual(self.browser.run("document.activeElement.getAttribute('aria-pressed')"), "true", "the focus was lost")
+        self.assertEqual(self.browser.run("document.activeElement.getAttribute('aria-pressed')"), "true",
+                         "the focus was lost")
         self.browser.press(" ")
         self.assertEqual(self.browser.run("gdrperf.state.place"), "")
 
@@ -141,7 +143,8 @@ class Page(support.CliTest):
         self.assertIn("Page 2 of 2", self.text("#runs"))
         self.browser.run("document.querySelector('[data-column=median_gbps]').click()")
         self.browser.run("document.querySelector('[data-column=median_gbps]').click()")
-        self.assertEqual(self.browser.run("document.querySelector('th[aria-sort=descending]').textContent.trim()"), "median_gbps v")
+        self.assertEqual(self.browser.run("document.querySelector('th[aria-sort=descending]').textContent.trim()"),
+                         "median_gbps v")
         self.browser.choose("#filter", "write_lat PIX 16777216")
         self.assertIn(f"0 of {total}", self.text("#runs [role=status]"))
         self.browser.choose("#filter", "write_lat pix 65536")
@@ -157,10 +160,12 @@ class Page(support.CliTest):
 
     def test_two_documents_stand_side_by_side(self):
         self.open(machine(2, 2, SIZES), machine(2, 2, SIZES, poor="GPU0/mlx5_0"))
-        self.assertEqual(set(self.series("bandwidth")) - {"published"}, {f"{relation}, d{i}.json" for relation in ("PIX", "PXB") for i in (0, 1)})
+        self.assertEqual(set(self.series("bandwidth")) - {"published"},
+                         {f"{relation}, d{i}.json" for relation in ("PIX", "PXB") for i in (0, 1)})
         self.assertIn("worse, not proven", self.text("#comparison-0"))
         self.browser.choose("#changes-0", "all")
-        self.assertEqual(self.browser.run("document.querySelectorAll('.compare tbody tr').length"), 2 * 2 * 2 * len(SIZES))
+        self.assertEqual(self.browser.run("document.querySelectorAll('.compare tbody tr').length"),
+                         2 * 2 * 2 * len(SIZES))
 
     def test_a_baseline_shows_its_history(self):
         self.open(os.path.join(os.path.dirname(WEB), "results", "baselines"))
@@ -191,7 +196,8 @@ class Page(support.CliTest):
             made = json.load(file)
         for each in made["nics"] + made["ranks"]:
             each["host"] = HOSTILE + str(each["rank"])
-        made["patterns"] = [{"pattern": HOSTILE, "step": "x", "flows": 2, "failed": 0, "sum_gbytes": 1.5, "least_gbytes": 1,
+        made["patterns"] = [{"pattern": HOSTILE, "step": "x", "flows": 2, "failed": 0, "sum_gbytes": 1.5,
+                             "least_gbytes": 1,
                              "median_gbytes": 1, "most_gbytes": 1, "victim_gbytes": None}]
         made["collectives"] = [
             {"step": "all_reduce 8 MiB", "library": HOSTILE, "size_bytes": 8 << 20, "gpus": 2, "hosts": 2,
@@ -229,7 +235,8 @@ class Page(support.CliTest):
         self.open(path)
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        for figure, test in (("bandwidth", self.browser.run("gdrperf.state.rateTest")), ("latency", self.browser.run("gdrperf.state.timeTest"))):
+        for figure, test in (("bandwidth", self.browser.run("gdrperf.state.rateTest")),
+                             ("latency", self.browser.run("gdrperf.state.timeTest"))):
             wanted = {}
             for relation, tests in document["relations"].items():
                 for each in tests.get(test, []):
@@ -253,14 +260,16 @@ class Page(support.CliTest):
         self.check_real(latest)
         names = ["GPU0", "GPU1", "GPU2", "mlx5_0"]
         links = {"GPU0": "PIX", "GPU1": "PHB", "GPU2": "SYS"}
-        relation = lambda one, other: " X " if one == other else links.get(one if other == "mlx5_0" else other, "SYS") if "mlx5_0" in (one, other) else "SYS"
+        relation = lambda one, other: " X " if one == other else links.get(one if other == "mlx5_0" else other,
+                                                                           "SYS") if "mlx5_0" in (one, other) else "SYS"
         lines = ["\t" + "\t".join([*names, "CPU Affinity", "NUMA Affinity"])]
         lines += ["\t".join([one, *(relation(one, other) for other in names), "0-7", "0"]) for one in names]
         topo = os.path.join(self.folder, "topo.txt")
         with open(topo, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
         simulated = os.path.join(self.folder, "simulated.json")
-        self.expect_swept(support.run("sweep", "--machine", topo, "--ops", "write_bw,write_lat", "--sizes", "64,4K,64K", "-n", "50", "--json", simulated))
+        self.expect_swept(support.run("sweep", "--machine", topo, "--ops", "write_bw,write_lat", "--sizes", "64,4K,64K",
+                                      "-n", "50", "--json", simulated))
         self.check_real(simulated)
         self.assertIn("Simulated links", self.text("#verdict"))
         self.assertEqual(set(self.series("bandwidth")), {"PIX", "PHB", "SYS"})
@@ -268,7 +277,8 @@ class Page(support.CliTest):
     def test_hostile_strings_do_nothing(self):
         made = run("write_bw", 65536, "GPU0", HOSTILE, "PIX", unstable="drift")
         made["warnings"] = [HOSTILE]
-        self.open(document([("PIX", made), ("SYS", run("write_lat", 65536, "GPU0", HOSTILE, "SYS"))], host=HOSTILE, warnings=[HOSTILE]))
+        self.open(document([("PIX", made), ("SYS", run("write_lat", 65536, "GPU0", HOSTILE, "SYS"))], host=HOSTILE,
+                           warnings=[HOSTILE]))
         self.browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
         self.assertFalse(self.browser.run("'ran' in window"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
@@ -279,7 +289,8 @@ class Page(support.CliTest):
 
     def test_odd_types_and_no_runs_break_nothing(self):
         odd = machine(1, 1, SIZES)
-        odd["tool"], odd["hosts"], odd["topology"], odd["warnings"] = 7, [None, "x"], {"pairs": {"GPU0/mlx5_0": 5}, "gpus": 3}, {"a": 1}
+        odd["tool"], odd["hosts"], odd["topology"], odd["warnings"] = 7, [None,
+                                                                          "x"], {"pairs": {"GPU0/mlx5_0": 5}, "gpus": 3}, {"a": 1}
         self.open(odd)
         self.browser.click(".cell")
         self.assert_quiet()
@@ -319,7 +330,8 @@ class Page(support.CliTest):
             window.dispatchEvent(new Event('afterprint')); return [rows, closed]; })()"""
         self.assertEqual(self.browser.run(printed), [3 * 3 * 2 * len(SIZES), 0])
         self.assertEqual(self.browser.run("document.querySelectorAll('.runs tbody tr').length"), 100)
-        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1,
+                          mobile=False)
         self.addCleanup(self.browser.call, "Emulation.clearDeviceMetricsOverride")
         self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 400)
 
@@ -343,7 +355,8 @@ class Page(support.CliTest):
             axe = source.read()
         for scheme in ("light", "dark"):
             self.browser.media(prefers_color_scheme=scheme)
-            self.open(machine(2, 2, SIZES, staged=True), machine(2, 2, SIZES, poor="GPU0/mlx5_0"), os.path.join(os.path.dirname(WEB), "results", "cluster-64.json"))
+            self.open(machine(2, 2, SIZES, staged=True), machine(2, 2, SIZES, poor="GPU0/mlx5_0"),
+                      os.path.join(os.path.dirname(WEB), "results", "cluster-64.json"))
             self.browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
             self.browser.click('[data-place="GPU0/mlx5_0"]')
             self.browser.run(axe + "; true")

@@ -39,7 +39,8 @@ class Report(CliTest):
     def test_one_file_that_asks_for_nothing(self):
         page = self.report(self.write("a.json", machine(2, 2, SIZES)))
         self.assertNotIn("@DATA@", page)
-        self.assertIsNone(re.search(r'(src|href)\s*=\s*"(?!#)', page.split("<script", 1)[0]), "it refers to another file")
+        self.assertIsNone(re.search(r'(src|href)\s*=\s*"(?!#)', page.split("<script", 1)[0]),
+                          "it refers to another file")
         self.assertIn("default-src 'none'", page)
         data = self.data(page)
         self.assertEqual(data["documents"][0]["rows"], 2 * 2 * 2 * len(SIZES))
@@ -73,11 +74,13 @@ class Report(CliTest):
         whole = json.dumps(machine(1, 1, SIZES))
         cases = {"cut": (whole[:3000], "ends in the middle, after 3000 bytes"),
                  "other": (json.dumps(document([], schema="gdrperf-results/9")), "gdrperf-results/9"),
-                 "list": ("[1, 2]", "no result document"), "nan": (whole.replace('"qps": 1', '"qps": NaN', 1), "not JSON at byte"),
+                 "list": ("[1, 2]", "no result document"),
+                 "nan": (whole.replace('"qps": 1', '"qps": NaN', 1), "not JSON at byte"),
                  "nothing": ("", "empty"), "deep": ("{\"a\":" * 100 + "1" + "}" * 100, "levels deep")}
         for name, (content, words) in cases.items():
             with self.subTest(name):
-                result = support.run("report", self.write(name + ".json", content), "-o", os.path.join(self.folder, "never.html"))
+                result = support.run("report", self.write(name + ".json", content), "-o",
+                                     os.path.join(self.folder, "never.html"))
                 self.expect_error(result, 2, name + ".json", words)
                 self.assertFalse(os.path.exists(os.path.join(self.folder, "never.html")))
 
@@ -97,7 +100,8 @@ class Report(CliTest):
         odd["tool"], odd["hosts"], odd["topology"]["pairs"], odd["warnings"] = 7, [], "x", {"a": 1}
         for runs in odd["relations"]["PIX"].values():
             runs[0].update(warnings="text", unstable="maybe", efficiency="much", pair=5)
-            (runs[0]["bw"] or runs[0]["latency"]).update(batches_gbps="x", batches_p50_ns={"a": 1}, ci95_gbps=[1], ci95_p50_ns="y")
+            (runs[0]["bw"] or runs[0]["latency"]).update(batches_gbps="x", batches_p50_ns={"a": 1}, ci95_gbps=[1],
+                                                         ci95_p50_ns="y")
         self.assertEqual(self.data(self.report(self.write("a.json", odd)))["documents"][0]["rows"], 2 * len(SIZES))
 
     def test_wrong_use_names_what_is_wrong(self):
@@ -127,7 +131,8 @@ class Report(CliTest):
         data = self.data(self.report(path))
         self.assertEqual(data["verdict"]["level"], "bad")
         self.assertEqual(data["verdict"]["findings"][0]["subject"], "NIC vm nic41 (rank 41), rail 0")
-        self.assertIn("confirmed by retests; its loopback reaches 80 % of another NIC's: suspect the NIC or its host", data["verdict"]["findings"][0]["text"])
+        self.assertIn("confirmed by retests; its loopback reaches 80 % of another NIC's: suspect the NIC or its host",
+                      data["verdict"]["findings"][0]["text"])
         self.assertEqual(len(data["clusters"][0]["nics"]), 64)
         markdown = support.run("report", path, "--format", "markdown")
         self.expect_ok(markdown)
@@ -140,10 +145,13 @@ class Report(CliTest):
     def test_wrong_results_of_a_cluster_are_refused_with_the_place(self):
         with open(os.path.join(os.path.dirname(support.SCHEMA), "cluster-64.json"), encoding="utf-8") as file:
             whole = file.read()
-        for name, content, words in (("cut", whole[:5000], "cut.json"), ("other", whole.replace("gdrperf-cluster/1", "gdrperf-cluster/9", 1), "gdrperf-cluster/9"),
+        for name, content, words in (("cut", whole[:5000], "cut.json"),
+                                     ("other", whole.replace("gdrperf-cluster/1", "gdrperf-cluster/9", 1),
+                                      "gdrperf-cluster/9"),
                                      ("odd", whole.replace('"nics"', '"nicks"', 1), "nics")):
             with self.subTest(name):
-                result = support.run("report", self.write(name + ".json", content), "-o", os.path.join(self.folder, "never.html"))
+                result = support.run("report", self.write(name + ".json", content), "-o",
+                                     os.path.join(self.folder, "never.html"))
                 self.expect_error(result, 2, name + ".json", words)
                 self.assertFalse(os.path.exists(os.path.join(self.folder, "never.html")))
 
@@ -179,9 +187,11 @@ class Report(CliTest):
             self.write(f"base/{day}.json", made)
         trend = self.data(self.report(base))["trends"][0]
         self.assertEqual(len(trend["sessions"]), 12)
-        large = next(cell for cell in trend["cells"] if cell["name"].startswith("write_bw") and cell["name"].endswith("/1048576"))
+        large = next(cell for cell in trend["cells"] if cell["name"].startswith("write_bw")
+                     and cell["name"].endswith("/1048576"))
         self.assertEqual([each["at"] for each in large["changes"]], [6])
-        recent = [self.write(f"new{i}.json", {**machine(1, 1, SIZES, poor="GPU0/mlx5_0"), "started": f"2025-02-0{i + 1}T12:00:00Z"}) for i in range(3)]
+        recent = [self.write(f"new{i}.json", {**machine(1, 1, SIZES, poor="GPU0/mlx5_0"),
+                                              "started": f"2025-02-0{i + 1}T12:00:00Z"}) for i in range(3)]
         data = self.data(self.report(base, *recent))
         self.assertEqual(data["comparisons"][0]["before"], base)
 

@@ -21,7 +21,8 @@ class Template(unittest.TestCase):
     def test_it_matches_its_sources(self):
         with tempfile.TemporaryDirectory() as scratch:
             made = os.path.join(scratch, "template.html")
-            done = subprocess.run(["node", os.path.join(WEB, "build.mjs"), made, MODULES], capture_output=True, text=True, check=False)
+            done = subprocess.run(["node", os.path.join(WEB, "build.mjs"), made, MODULES], capture_output=True,
+                                  text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(made, "rb") as new, open(os.path.join(WEB, "template.html"), "rb") as old:
                 self.assertTrue(new.read() == old.read(), "web/template.html is old: cd web && npm ci && npm run build")

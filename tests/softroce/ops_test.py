@@ -56,7 +56,8 @@ class Ops(unittest.TestCase):
         return records
 
     def test_other_transports(self):
-        for name, op, transport in (("over_ud", "send_bw", "ud"), ("over_ud_lat", "send_lat", "ud"), ("over_uc", "send_bw", "uc"),
+        for name, op, transport in (("over_ud", "send_bw", "ud"), ("over_ud_lat", "send_lat", "ud"),
+                                    ("over_uc", "send_bw", "uc"),
                                     ("write_over_uc", "write_lat", "uc")):
             with self.subTest(name):
                 (record,) = self.records(name, op)

@@ -27,10 +27,12 @@ class Affected(unittest.TestCase):
         (self.build / "meson-info/intro-tests.json").write_text(json.dumps(
             [{"name": name, "suite": [f"gdrperf:{suite}"], "cmd": words, "env": {}, "depends": ["p"]}
              for suite, name in (("unit", "first"), ("unit", "second"), ("cli", "first"))]))
-        (self.build / "meson-info/intro-targets.json").write_text(json.dumps([{"id": "p", "filename": [str(self.program)]}]))
+        (self.build / "meson-info/intro-targets.json").write_text(json.dumps([{"id": "p",
+                                                                               "filename": [str(self.program)]}]))
 
     def choose(self, *suites, seconds=60):
-        done = subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "choose", str(self.build), str(seconds), "2",
+        done = subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "choose", str(self.build),
+                               str(seconds), "2",
                                *(suites or ("unit",))],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -40,7 +42,8 @@ class Affected(unittest.TestCase):
         log = self.build / "log.json"
         log.write_text("".join(json.dumps({"name": f"gdrperf:unit / {name}", "result": result, "duration": 1}) + "\n"
                                for name, result in results.items()))
-        subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "note", str(self.build), str(log)], check=True)
+        subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "note", str(self.build), str(log)],
+                       check=True)
 
     def test_all_that_never_passed_come(self):
         self.assertEqual(self.choose(), ["first", "second"])

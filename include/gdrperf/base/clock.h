@@ -40,7 +40,8 @@ class Clock {
   double to_ns(std::uint64_t ticks) const noexcept {
     return static_cast<double>(ticks) * ns_per_tick_;
   }
-  /// Nanoseconds since this process first asked for its clock: a double has them exactly, however long the machine is up.
+  /// Nanoseconds since this process first asked for its clock: a double has them exactly, however long the machine is
+  /// up.
   double now_ns() const noexcept { return to_ns(ticks() - first_); }
   std::uint64_t from_ns(double ns) const noexcept {
     return static_cast<std::uint64_t>(ns / ns_per_tick_);

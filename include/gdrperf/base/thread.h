@@ -15,9 +15,9 @@ namespace gdrperf {
 /// Error(kEnvironment): "no thread for the heartbeat: ...", with the limit that is in the way.
 Error no_thread(const char* purpose, const std::system_error& cause);
 
-/// A thread that runs `work(stop_token)`, or `work()`, and is joined when the jthread goes. What `work` throws is handed to
-/// `failed(std::exception_ptr)` on that thread; nothing that `failed` throws gets any further. Throws no_thread() where the
-/// system has no thread left. `purpose` is for people: "the heartbeat".
+/// A thread that runs `work(stop_token)`, or `work()`, and is joined when the jthread goes. What `work` throws is
+/// handed to `failed(std::exception_ptr)` on that thread; nothing that `failed` throws gets any further. Throws
+/// no_thread() where the system has no thread left. `purpose` is for people: "the heartbeat".
 template <class Work, class Failed>
   requires std::invocable<Failed&, std::exception_ptr>
 std::jthread start_thread(const char* purpose, Work work, Failed failed) {

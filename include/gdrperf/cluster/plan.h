@@ -38,6 +38,7 @@ struct PatternPlan {
   double gigabytes = 0;  ///< 1e9 bytes; as fast as the NICs that send, or that receive, if those are fewer
 };
 
-PatternPlan plan_patterns(const Fabric& fabric, std::span<const Pattern> patterns, std::uint64_t seed, const PlanRates& rates);
+PatternPlan plan_patterns(const Fabric& fabric, std::span<const Pattern> patterns, std::uint64_t seed,
+                          const PlanRates& rates);
 
 }  // namespace gdrperf::cluster

@@ -44,13 +44,14 @@ struct PlacementFigures {
 PlacementFigures read_placement_figures(const std::string& path);
 PlacementFigures parse_placement_figures(std::string_view text, const std::string& path);
 
-/// Two layouts of a machine, or two machines, side by side: relation by relation, size by size, and the pairs whose relation
-/// has changed. Each document is a session; each row has its difference, how far that may be off, and a verdict by
-/// judge_cells(): better, worse, the same within N %, or that it cannot be told. No side is empty; throws usage_error beyond
-/// kMostSessions.
+/// Two layouts of a machine, or two machines, side by side: relation by relation, size by size, and the pairs whose
+/// relation has changed. Each document is a session; each row has its difference, how far that may be off, and a
+/// verdict by judge_cells(): better, worse, the same within N %, or that it cannot be told. No side is empty; throws
+/// usage_error beyond kMostSessions.
 class PlacementComparison {
  public:
-  PlacementComparison(std::span<const PlacementFigures> before, std::span<const PlacementFigures> after, const Settings& settings);
+  PlacementComparison(std::span<const PlacementFigures> before, std::span<const PlacementFigures> after,
+                      const Settings& settings);
 
   /// For people, and the same as JSON.
   std::string text() const;

@@ -41,14 +41,14 @@ double noise_shift(const CellNoise& noise, std::size_t baseline, std::size_t can
 /// The standard error of that shift, between logarithms.
 double noise_error(const CellNoise& noise, std::size_t baseline, std::size_t candidates);
 
-/// Correlation of a session with the one before, in the order of their starts: 0 where the sessions look independent (it is
-/// within one standard error of 0) or are fewer than 10, and at most 0.9. A drift shows as one, too.
+/// Correlation of a session with the one before, in the order of their starts: 0 where the sessions look independent
+/// (it is within one standard error of 0) or are fewer than 10, and at most 0.9. A drift shows as one, too.
 double correlation_of(const Series& baseline);
 /// Whether it is beyond what chance gives one cell in 200.
 bool correlated(const Series& baseline);
 
-/// What a cell's noise allows candidates to differ by, and the standard error of the difference, between logarithms: noise_shift()
-/// and noise_error() with as many sessions as correlated ones are worth.
+/// What a cell's noise allows candidates to differ by, and the standard error of the difference, between logarithms:
+/// noise_shift() and noise_error() with as many sessions as correlated ones are worth.
 struct Allowance {
   double noise = 0;
   double error = 0;

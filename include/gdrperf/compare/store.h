@@ -53,9 +53,9 @@ std::vector<StoredMachine> machines_of(const std::string& store);
 /// what there is, for a machine that the store does not have.
 std::vector<std::string> documents_of(const std::string& machine, const std::string& store);
 
-/// Removes machines, with their noise (also with their last document), and single documents ("MACHINE/FILE.json", or paths to them) from
-/// `store`, and returns what was removed. All are looked up before any is removed: throws usage_error for what
-/// is not in the store, Error(kEnvironment) where removing fails.
+/// Removes machines, with their noise (also with their last document), and single documents ("MACHINE/FILE.json", or
+/// paths to them) from `store`, and returns what was removed. All are looked up before any is removed: throws
+/// usage_error for what is not in the store, Error(kEnvironment) where removing fails.
 std::vector<std::string> remove_from_store(const std::vector<std::string>& names, const std::string& store);
 
 }  // namespace gdrperf::compare

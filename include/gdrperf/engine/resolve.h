@@ -55,8 +55,12 @@ class ResolvedSpec : public TestSpec {
   /// That end's data lies in a GPU and goes through its host's memory.
   bool staged(conn::Side side) const;
   /// That end posts sends, writes or reads; that end's memory is what the other reaches.
-  bool initiates(conn::Side side) const { return both_ways() || side == (reverse ? conn::Side::kServer : conn::Side::kClient); }
-  bool is_target(conn::Side side) const { return both_ways() || side == (reverse ? conn::Side::kClient : conn::Side::kServer); }
+  bool initiates(conn::Side side) const {
+    return both_ways() || side == (reverse ? conn::Side::kServer : conn::Side::kClient);
+  }
+  bool is_target(conn::Side side) const {
+    return both_ways() || side == (reverse ? conn::Side::kClient : conn::Side::kServer);
+  }
   /// A kernel on that end's GPU waits for messages and starts the next ones.
   bool relays(conn::Side side) const { return initiator == Initiator::kGpuProxy && mem::on_gpu(kind(side)); }
   /// That end's messages are posted to the rings of its QPs, by a kernel on its GPU or by a thread of the CPU.

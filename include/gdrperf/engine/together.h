@@ -13,8 +13,8 @@ struct BandwidthRun;
 class LapGate;
 struct PeerBytes;
 
-/// Bandwidth runs of one client at the same time, each on a thread of its own: they begin together and end together, and
-/// the figures of all and of each are over the time that they had in common. Thread-safe.
+/// Bandwidth runs of one client at the same time, each on a thread of its own: they begin together and end together,
+/// and the figures of all and of each are over the time that they had in common. Thread-safe.
 class Together {
  public:
   explicit Together(int parts);

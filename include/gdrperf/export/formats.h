@@ -32,8 +32,8 @@ struct Format {
 std::span<const Format> all_formats();
 std::optional<Format> parse_format(std::string_view name);
 
-/// perftest's --output=bandwidth, message_rate and latency: the one figure of each run, its average, on a line of its own, in
-/// the units of its columns. nullopt: another word.
+/// perftest's --output=bandwidth, message_rate and latency: the one figure of each run, its average, on a line of its
+/// own, in the units of its columns. nullopt: another word.
 std::optional<Format> perftest_figure(std::string_view word);
 
 }  // namespace gdrperf::report

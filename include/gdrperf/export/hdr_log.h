@@ -7,8 +7,8 @@
 
 namespace gdrperf::report {
 
-/// HdrHistogram's log, version 1.3 (hdrhistogram.github.io): comments, column names, and a line for each stretch of time
-/// with a histogram in the compressed encoding V2. Values are nanoseconds, to 3 digits.
+/// HdrHistogram's log, version 1.3 (hdrhistogram.github.io): comments, column names, and a line for each stretch of
+/// time with a histogram in the compressed encoding V2. Values are nanoseconds, to 3 digits.
 
 /// First lines, of a log that begins at `start`, from which the lines' times count.
 std::string hdr_log_header(std::chrono::system_clock::time_point start, const std::string& tool);

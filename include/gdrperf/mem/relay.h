@@ -13,9 +13,9 @@ struct RelayRun {
   std::uint8_t ahead = 0;
 };
 
-/// A kernel that runs until this is destroyed: it sees a message's last byte in GPU memory, writes its answer's there, and
-/// rings a bell in host memory, on which a CPU thread posts the answer. It keeps one thread of one
-/// multiprocessor busy, and nothing that waits for the whole GPU (cudaFree) returns meanwhile.
+/// A kernel that runs until this is destroyed: it sees a message's last byte in GPU memory, writes its answer's there,
+/// and rings a bell in host memory, on which a CPU thread posts the answer. It keeps one thread of one multiprocessor
+/// busy, and nothing that waits for the whole GPU (cudaFree) returns meanwhile.
 class Relay {
  public:
   virtual ~Relay() = default;

@@ -46,7 +46,8 @@ struct PerftestReport {
 };
 
 std::string encode_perftest_version();
-/// "6.29" of the 16 bytes that an end introduces itself with. Throws peer_error for others and for versions with another handshake.
+/// "6.29" of the 16 bytes that an end introduces itself with. Throws peer_error for others and for versions with
+/// another handshake.
 std::string decode_perftest_version(std::string_view bytes);
 /// An MTU of 256 to 4096 bytes as the digit that stands for it.
 std::string encode_perftest_mtu(int bytes);
@@ -61,15 +62,15 @@ bool has_perftest_gid(std::string_view bytes);
 
 enum class PerftestRole { kClient, kServer };
 
-/// Who a client is by its first words, which stay to be read: gdrperf's, which greets; perftest's; or gdrperf's, which took a
-/// server that waits to be greeted for perftest's.
+/// Who a client is by its first words, which stay to be read: gdrperf's, which greets; perftest's; or gdrperf's, which
+/// took a server that waits to be greeted for perftest's.
 enum class FirstWords { kGdrperf, kPerftest, kGdrperfAsPerftest };
 /// Waits for them, at most so long; of a client that says nothing, or hangs up, kGdrperf.
 FirstWords await_first_words(const Channel& channel, std::chrono::milliseconds patience);
 
-/// The conversation with a perftest over `channel`, which carries nothing else and outlives this. Each step is an exchange:
-/// the client's bytes first, then the server's. Waits throw peer_error, naming the step, on hang-up, on garbage and when the
-/// other end does not answer in time, and an Error once `*stop` is true (null: never).
+/// The conversation with a perftest over `channel`, which carries nothing else and outlives this. Each step is an
+/// exchange: the client's bytes first, then the server's. Waits throw peer_error, naming the step, on hang-up, on
+/// garbage and when the other end does not answer in time, and an Error once `*stop` is true (null: never).
 class PerftestLink {
  public:
   PerftestLink(const Channel& channel, const Admission& admission, PerftestRole role, const std::atomic<bool>* stop);

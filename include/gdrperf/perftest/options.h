@@ -26,14 +26,15 @@ struct PerftestOption {
 /// In the order of perftest's help.
 std::span<const PerftestOption> perftest_options();
 
-/// "--report_gbits" of "--report_gbit": the only option of perftest that begins like the word, as getopt_long() takes it, with
-/// what stands behind '='. Other words as they are.
+/// "--report_gbits" of "--report_gbit": the only option of perftest that begins like the word, as getopt_long() takes
+/// it, with what stands behind '='. Other words as they are.
 std::string whole_perftest_option(const std::string& word);
 
 /// "same", "taken", "noted", "refused".
 std::string_view to_string(PerftestFate fate);
 
-/// Of a word that a command without these options was given: what it is in perftest and what to type; "" of other words.
+/// Of a word that a command without these options was given: what it is in perftest and what to type; "" of other
+/// words.
 std::string perftest_note(std::string_view word);
 
 /// "noted: there is no peak search to switch off".

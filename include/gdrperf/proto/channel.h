@@ -94,7 +94,8 @@ class Channel {
   /// Of the peer's runs, by its last heartbeat.
   std::uint64_t peers_steps() const { return peers_steps_; }
 
-  /// A byte came in the first half of the time after which a peer is silent, or nobody expects it to be heard: it is up.
+  /// A byte came in the first half of the time after which a peer is silent, or nobody expects it to be heard: it is
+  /// up.
   bool heard_lately() const;
 
   /// Throws peer_error when the peer is there but has not taken our last message for as long. For

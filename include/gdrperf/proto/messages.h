@@ -54,7 +54,8 @@ struct Busy {
 };
 /// Server, once after Enter (and any Busy): this client is served from now on.
 struct Turn {
-  std::string ticket = {};  ///< lets further connections of this client in (Enter::beside); "": an older server, or one of those
+  std::string ticket =
+      {};  ///< lets further connections of this client in (Enter::beside); "": an older server, or one of those
   bool results = false;     ///< it prints results, too: a Result after each run
 };
 
@@ -151,7 +152,8 @@ struct Reject {
   Outside hint;
 };
 /// Server: QPs are in RTS and receives are posted; once more in bidirectional
-/// runs, when it has begun to send; in reversed ones in front of that, and, of several at the same time, when its rate is known.
+/// runs, when it has begun to send; in reversed ones in front of that, and, of several at the same time, when its rate
+/// is known.
 struct Ready {};
 /// Client: the run begins; of reversed runs at the same time once more, when all are ready.
 struct Start {

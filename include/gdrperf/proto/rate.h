@@ -28,7 +28,8 @@ Load parse_load(const std::string& text, std::string_view flag);
 /// The bandwidth test that loads the link of latency test `spec`, without a rate.
 TestSpec stream_beside(const TestSpec& spec);
 
-/// The latency test of small messages that goes beside bandwidth test `spec`, over RC between host memory or that of `spec`.
+/// The latency test of small messages that goes beside bandwidth test `spec`, over RC between host memory or that of
+/// `spec`.
 TestSpec latency_beside(const TestSpec& spec);
 
 }  // namespace gdrperf

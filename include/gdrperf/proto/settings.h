@@ -97,7 +97,7 @@ struct Setting {
   std::span<const std::int64_t> only{};  ///< integers: nothing else; empty: all of `range`
   const char* rule = "";         ///< for messages: "a message has {}"; {} stands for the range
   std::span<const Choice> choices{};
-  const char* every = "";        ///< typed in place of a value: one run with each of several, compared; "": no such word
+  const char* every = "";  ///< typed in place of a value: one run with each of several, compared; "": no such word
   const char* every_more = "";   ///< another such word, with more of them
   const char* flags = "";        ///< the shortest spelling first; "": cannot be typed
   const char* placeholder = "";  ///< what stands for the value in help

@@ -116,12 +116,14 @@ struct TestSpec {
   EndSpec client;
   EndSpec server;
   int qps = 1;
-  int tx_depth = 0;          ///< work requests in flight per QP; 0: 128, less above 128 KiB so that 16 MiB are in flight, at least 8
+  int tx_depth =
+      0;  ///< work requests in flight per QP; 0: 128, less above 128 KiB so that 16 MiB are in flight, at least 8
   int rx_depth = 512;        ///< receives posted per QP (send tests)
   bool srq = false;          ///< all QPs of an end take them from one shared queue
   int cq_mod = 0;            ///< every how many sends one is signalled; 0: tx_depth / 4 up to 8 KiB, 1 above
   int post_list = 1;         ///< work requests per ibv_post_send
-  int inline_bytes = -1;     ///< largest inline message; -1: by itself (latency: what the device can, up to 220; bandwidth: 0)
+  int inline_bytes =
+      -1;  ///< largest inline message; -1: by itself (latency: what the device can, up to 220; bandwidth: 0)
   int mtu_bytes = 0;         ///< path MTU; 0: the lesser active MTU of both ends
   std::uint64_t footprint_bytes = 0;  ///< memory each QP walks through; 0: one slot per message in flight, up to 4 MiB
   int qp_timeout = 14;       ///< IB local ACK timeout exponent: 4.096 us * 2^n
@@ -150,7 +152,8 @@ struct TestSpec {
   std::string flow_labels = {};  ///< several, which the QPs take in turn: "7,8,9"; "": one for all
   int spread = 0;            ///< bandwidth: UDP source ports that the QPs, at least as many, take in turn; 0: no matter
   Atomic atomic = Atomic::kFetchAdd;
-  double rate_per_s = 0;     ///< messages due per second and direction, times of latency counted from when they were due; 0: as fast as they complete
+  double rate_per_s = 0;  ///< messages due per second and direction, times of latency counted from when they were due;
+                          ///< 0: as fast as they complete
   double rate_bytes_per_s = 0;  ///< the same in payload; one of them is set at most
   int burst = 1;             ///< messages that are due together
   Signal signal = Signal::kNone;            ///< write_lat: the receiver waits for it, and then looks at the message

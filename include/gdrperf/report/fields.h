@@ -64,8 +64,8 @@ std::string run_name(const RunRecord& record);
 /// Part of the name behind the bytes: "/staged/simulated".
 std::string name_suffix(const FieldText& text);
 std::string name_suffix(const RunRecord& record);
-/// Of figures that are compared among pairs: the test, name_suffix(), and what a sweep measures in turn and names do not show:
-/// "write_bw/simulated, strict ordering".
+/// Of figures that are compared among pairs: the test, name_suffix(), and what a sweep measures in turn and names do
+/// not show: "write_bw/simulated, strict ordering".
 std::string series_name(const RunRecord& record);
 
 /// Names of all runs. Where runs of one name differ in a condition, that is

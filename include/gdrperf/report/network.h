@@ -10,12 +10,14 @@
 namespace gdrperf::report {
 
 /// What the ports of both ends counted of the network during a run, by the names that drivers give such counters
-/// (mlx5, bnxt_re, irdma, efa, rxe and the generic ones; docs/reference/network.md). Ports count all traffic, not just this run's.
+/// (mlx5, bnxt_re, irdma, efa, rxe and the generic ones; docs/reference/network.md). Ports count all traffic, not just
+/// this run's.
 struct Network {
   std::optional<double> resent_per_million;   ///< requests sent again per million packets; nothing: nobody counts them
   std::optional<double> wire_bytes_per_byte;  ///< bytes on the wire per byte of payload
   std::uint64_t dropped = 0;                  ///< packets that a port discarded or received broken
-  std::uint64_t lost_messages = 0;            ///< that the other end did not get, whatever the ports counted; the record warns of them
+  std::uint64_t lost_messages =
+      0;  ///< that the other end did not get, whatever the ports counted; the record warns of them
   std::uint64_t congestion = 0;               ///< congestion notifications (CNP) and packets marked by ECN
   std::uint64_t pauses = 0;                   ///< pause frames, PFC's too
   std::optional<double> pause_share;          ///< of the time, that a sender had to be silent

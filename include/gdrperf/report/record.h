@@ -170,7 +170,8 @@ struct EndRecord {
   std::string relaxed_ordering = {};  ///< of its memory: off | asked | disabled | enabled; "": no NIC
   bool ooo = false;          ///< its QPs place packets out of order
   std::string ece = {};      ///< "vendor 0x15b3, options 0x3": agreed on with the other end (client alone); "": none
-  std::optional<double> rate_limit_gbps = {};  ///< that its device keeps its QPs to, all together; none: it keeps no rate
+  std::optional<double> rate_limit_gbps =
+      {};                ///< that its device keeps its QPs to, all together; none: it keeps no rate
   Outside program = {};  ///< "perftest 6.06"; "": gdrperf
 };
 
@@ -189,7 +190,7 @@ struct RunRecord {
   TestSpec spec;
   EndRecord client;
   EndRecord server;
-  std::string device_kind;   ///< the less real of both ends' kinds; of another program's run kImported (report/import.h)
+  std::string device_kind;  ///< the less real of both ends' kinds; of another program's run kImported (report/import.h)
   std::string relation = "HOST";
   Measurement measured;
   std::vector<std::string> warnings;

@@ -24,7 +24,8 @@ PciPath path_to_nic(const PciTree& tree, std::size_t gpu, const TreeNic& nic);
 std::string vpd_for_recording(std::string_view bytes);
 
 /// Gives each NIC the DMA function whose vital product data have the same keyword V3, as rdma_topo of rdma-core does.
-/// `v3_of` reads that of a function; "" where it cannot be read, which makes a note. Reads nothing without DMA functions.
+/// `v3_of` reads that of a function; "" where it cannot be read, which makes a note. Reads nothing without DMA
+/// functions.
 void pair_dma_functions(PciTree& tree, const std::function<std::string(const PciFunction&)>& v3_of);
 
 /// The DMA functions of `known` and the bridges to them that `tree` lacks, below bridges that both have, and the pairs.

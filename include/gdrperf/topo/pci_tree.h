@@ -70,7 +70,8 @@ struct TreeNic {
   std::size_t function = 0;
   Outside guid;
   Outside netdev;
-  std::optional<std::size_t> data_direct;  ///< function that reads and writes GPU memory in place of `function` (data_direct.h)
+  std::optional<std::size_t>
+      data_direct;       ///< function that reads and writes GPU memory in place of `function` (data_direct.h)
   double rate_gbps = 0;  ///< of its port, the fastest that is up; 0: not known
   PortRate rate_source = PortRate::kPort;
   bool infiniband = false;  ///< its port is: packets without RoCE's headers

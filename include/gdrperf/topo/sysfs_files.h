@@ -16,7 +16,8 @@ class SysfsFiles {
   virtual std::string read(const std::string& path, std::size_t most) const = 0;
   /// Names in a folder, sorted; empty where there is no such folder.
   virtual std::vector<std::string> list(const std::string& folder) const = 0;
-  /// The path with every symbolic link followed; `path` itself where there is none on the way, "" where it leads nowhere.
+  /// The path with every symbolic link followed; `path` itself where there is none on the way, "" where it leads
+  /// nowhere.
   virtual std::string resolve(const std::string& path) const = 0;
   /// Last name of what a symbolic link names, whether or not that is there; "" where `path` is no link.
   virtual std::string link_name(const std::string& path) const = 0;

@@ -65,9 +65,10 @@ struct NicGpu {
   bool shared = false;              ///< another NIC has it as well
 };
 
-/// A GPU for each of `nics`, as many near pairs as there can be and no GPU twice while there are as many; where there are fewer, the
-/// rest have their best one.
-std::vector<NicGpu> gpus_of_nics(const Topology& topology, const std::vector<Pair>& pairs, const std::vector<std::string>& nics);
+/// A GPU for each of `nics`, as many near pairs as there can be and no GPU twice while there are as many; where there
+/// are fewer, the rest have their best one.
+std::vector<NicGpu> gpus_of_nics(const Topology& topology, const std::vector<Pair>& pairs,
+                                 const std::vector<std::string>& nics);
 
 /// Why nvidia-smi and the PCI tree may differ about a pair; for people.
 std::string explain_difference(Relation nvidia_smi, const RelationRange& tree,

@@ -14,7 +14,8 @@ namespace gdrperf::verbs {
 /// where device, driver or libibverbs has no ECE.
 proto::Ece query_ece(ibv_qp* qp);
 
-/// For a QP in RESET or INIT: what the other end offered, or took. Returns 0, or errno (EINVAL: options of another maker).
+/// For a QP in RESET or INIT: what the other end offered, or took. Returns 0, or errno (EINVAL: options of another
+/// maker).
 int set_ece(ibv_qp* qp, proto::Ece ece);
 
 /// "vendor 0x15b3, options 0x3"; "" for none.

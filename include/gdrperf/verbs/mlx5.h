@@ -19,12 +19,12 @@ std::string data_direct_function(ibv_context* context, std::string& why_not);
 /// mlx5dv_reg_dmabuf_mr() for Data Direct; null and why in `why_not` where that fails.
 Mr register_data_direct(ibv_pd* pd, std::size_t bytes, std::uint64_t iova, int fd, int access, std::string& why_not);
 
-/// mlx5dv_modify_qp_udp_sport() of a QP in RTS. False: not such a device or library, or it refuses; the address vector's
-/// flow label counts then.
+/// mlx5dv_modify_qp_udp_sport() of a QP in RTS. False: not such a device or library, or it refuses; the address
+/// vector's flow label counts then.
 bool set_udp_source_port(ibv_qp* qp, int port);
 
-/// mlx5dv_modify_qp_lag_port() of a QP in RTS: its messages leave by that port (1, 2, ...) of a bonded device. Throws Error, naming
-/// the device, where it has no such choice.
+/// mlx5dv_modify_qp_lag_port() of a QP in RTS: its messages leave by that port (1, 2, ...) of a bonded device. Throws
+/// Error, naming the device, where it has no such choice.
 void set_lag_port(ibv_qp* qp, int port);
 
 /// Receives that a QP of this type may have where it places packets out of order (mlx5dv_query_device()); 0, and why in

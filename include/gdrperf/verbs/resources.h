@@ -43,9 +43,8 @@ ThreadDomain make_thread_domain(ibv_context* context);
 Pd make_parent_domain(ibv_pd* pd, ibv_td* domain);
 /// The channel's descriptor is made non-blocking: wait with poll(2).
 CompletionChannel make_completion_channel(ibv_context* context);
-/// `entries` is cut to what the device can. `channel` may be null. Throws Error where the device has no completion vector of that
-/// number.
-/// `domain`: a parent domain that it belongs to; null: none.
+/// `entries` is cut to what the device can. `channel` may be null. Throws Error where the device has no completion
+/// vector of that number. `domain`: a parent domain that it belongs to; null: none.
 Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector = 0, ibv_pd* domain = nullptr);
 /// Shared by QPs of `pd`, for so many receives of `sges` pieces.
 Srq make_srq(ibv_pd* pd, std::uint32_t receives, int sges = 1);

@@ -76,7 +76,8 @@ std::uint16_t parse_tcp(std::string_view option, std::string_view value) {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), port);
   if (error != std::errc() || end != value.data() + value.size() || port == 0) {
-    throw config_error(option, fmt::format("give tcp=on (port {}), tcp=off, or a port from 1 to 65535", kDefaultTcpPort));
+    throw config_error(option,
+                       fmt::format("give tcp=on (port {}), tcp=off, or a port from 1 to 65535", kDefaultTcpPort));
   }
   return port;
 }
@@ -92,8 +93,10 @@ std::string read_token(std::string_view option, const std::string& path) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   text.resize(text.find_last_not_of(" \t\r\n") + 1);
   if (text.size() < kMinBytes || text.size() > kMaxBytes) {
-    throw config_error(option, fmt::format("a token has {} to {} bytes, this one {}: make one with 'openssl rand -hex 32 > FILE' "
-                                           "and give all ends the same", kMinBytes, kMaxBytes, text.size()));
+    throw config_error(
+        option, fmt::format("a token has {} to {} bytes, this one {}: make one with 'openssl rand -hex 32 > FILE' "
+                            "and give all ends the same",
+                            kMinBytes, kMaxBytes, text.size()));
   }
   return text;
 }
@@ -260,7 +263,8 @@ DeviceConfig parse_device(std::string_view text, const Settings& whole) {
   if (tcp && device.link_layer == LinkLayer::kInfiniBand) {
     refuse("link_layer=infiniband is for devices without tcp=, whose GIDs are addresses");
   }
-  if (tcp && device.ports == 2) refuse("a device with tcp= has one port, with the address of one interface; add a device for another one");
+  if (tcp && device.ports == 2)
+    refuse("a device with tcp= has one port, with the address of one interface; add a device for another one");
   if (device.mlx5 && device.mode == DeviceMode::kNull)
     refuse("mlx5=on is for devices with mode=full: rings are executed, or not there");
   if (device.second_port_up && device.ports == 1) refuse("port2= is for devices with ports=2");
@@ -323,7 +327,8 @@ std::vector<DeviceConfig> parse_config(std::string_view text) {
     ports += device.ports;
     devices.push_back(std::move(device));
     if (ports > kMaxPorts) {
-      throw placed(config_error(part, fmt::format("at most {} ports of all devices together", kMaxPorts)), part, settings);
+      throw placed(config_error(part, fmt::format("at most {} ports of all devices together", kMaxPorts)), part,
+                   settings);
     }
   }
   return devices;

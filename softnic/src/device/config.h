@@ -85,10 +85,11 @@ struct DeviceConfig {
 /// Parses the text of the SOFTNIC variable:
 ///
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
-///     OPTION: mode=full|null  port=up|down  ports=1|2  port2=up|down  gid=all|none  link_layer=ethernet|infiniband  move=auto|never
-///             kernel=auto|never  tcp=off|on|PORT  token=FILE  shared=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
-///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
-///             ece=VENDOR:OPTIONS  mlx5=on|off and those of the link (model_config.h)
+///     OPTION: mode=full|null  port=up|down  ports=1|2  port2=up|down  gid=all|none  link_layer=ethernet|infiniband
+///     move=auto|never
+///             kernel=auto|never  tcp=off|on|PORT  token=FILE  shared=auto|never  peers=own|any|UID[+UID]...
+///             fail=reg_mr|create_qp|modify_qp:ERRNO_NAME fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01
+///             pci=0000:3b:00.0  numa=NODE ece=VENDOR:OPTIONS  mlx5=on|off and those of the link (model_config.h)
 ///
 /// An empty text means "soft0;soft1"; "@FILE" is replaced by the text of the
 /// file, where a line end separates devices as well and # begins a comment.

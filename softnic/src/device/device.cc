@@ -74,7 +74,8 @@ constexpr std::array<std::uint8_t, 6> default_mac(std::uint16_t index) {
 }
 
 __be64 guid_of(const std::array<std::uint8_t, 6>& mac) {
-  const std::uint8_t eui64[8] = {static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+  const std::uint8_t eui64[8] = {
+      static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
   __be64 guid;
   std::memcpy(&guid, eui64, sizeof guid);
   return guid;
@@ -290,13 +291,15 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
   // Registered memory is there, whether paging on demand is asked for or not.
   full.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
   full.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-                                                 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+                                                 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+                                                 IBV_ODP_SUPPORT_SRQ_RECV;
   full.odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
   full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
   full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
   full.max_dm_size = kMaxDeviceMemory;
   if (device.link().pacing) {
-    full.packet_pacing_caps = {1, std::numeric_limits<std::uint32_t>::max(), 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD};
+    full.packet_pacing_caps = {1, std::numeric_limits<std::uint32_t>::max(),
+                               1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD};
   }
   std::memcpy(&attr, &full, std::min(size, sizeof full));
 }

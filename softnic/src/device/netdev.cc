@@ -11,7 +11,9 @@
 namespace gdrperf::softnic {
 namespace {
 
-bool is_of_family(const ifaddrs& entry, int family) { return entry.ifa_addr != nullptr && entry.ifa_addr->sa_family == family; }
+bool is_of_family(const ifaddrs& entry, int family) {
+  return entry.ifa_addr != nullptr && entry.ifa_addr->sa_family == family;
+}
 
 template <typename T>
 T as(const ifaddrs& entry) {

@@ -53,8 +53,11 @@ void Flight::dispatch(Stamp& s, const SendOp& op) noexcept {
   count(tally_.sent, read_like ? 0 : s.total);
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
   if (s.fault.kind == FaultKind::kLoss && transport_.acknowledged()) arrival = send_again(s, read_like ? 0 : s.total);
-  if (!read_like) arrival = std::max({arrival, behind_slow_path(ready, s.total) + link.latency, behind_limit(ready, s.total) + link.latency});
-  if (!read_like && peer_port_ != nullptr) arrival = peer_port_->take_in(arrival, peer_port_->speed.occupancy(s.total, mtu_));
+  if (!read_like)
+    arrival = std::max(
+        {arrival, behind_slow_path(ready, s.total) + link.latency, behind_limit(ready, s.total) + link.latency});
+  if (!read_like && peer_port_ != nullptr)
+    arrival = peer_port_->take_in(arrival, peer_port_->speed.occupancy(s.total, mtu_));
   s.arrival = last_arrival_ = std::max(arrival, last_arrival_);
   if (read_like) {
     ++reads_sent_;
@@ -137,8 +140,8 @@ bool Flight::arrive(Stamp& s, const SendOp& op) noexcept {
   return true;
 }
 
-/// Link model: writes to memory without relaxed ordering wait for each other. Both ends of a benchmark register alike, and
-/// this end's region is at hand.
+/// Link model: writes to memory without relaxed ordering wait for each other. Both ends of a benchmark register alike,
+/// and this end's region is at hand.
 Instant Flight::strict_time(const SendOp& op, std::uint64_t bytes) const noexcept {
   const double per_byte = link().strict_per_byte;
   if (per_byte == 0 || op.num_sge == 0 || (op.flags & IBV_SEND_INLINE) != 0) return 0;
@@ -156,7 +159,8 @@ Instant Flight::behind_slow_path(Instant ready, std::uint64_t bytes) noexcept {
   // As Linux makes it of a flow label (rdma_flow_label_to_udp_sport).
   const auto port = static_cast<int>(((label & 0x3fff) ^ ((label >> 14) & 0x3f)) | 0xc000);
   if (label == 0 || port != model.slow_sport) return 0;
-  path_free_ = std::max(ready, path_free_) + static_cast<Instant>(static_cast<double>(bytes) * model.slow_sport_per_byte);
+  path_free_ =
+      std::max(ready, path_free_) + static_cast<Instant>(static_cast<double>(bytes) * model.slow_sport_per_byte);
   return path_free_;
 }
 
@@ -196,8 +200,10 @@ void Flight::count(PortTally::Way& way, std::uint64_t bytes) noexcept {
 void Flight::answer(Stamp& s, const SendOp& op, const LinkModel& link) noexcept {
   PortShared* port = peer_port_;
   count(tally_.got, s.total);
-  s.done = link.latency + (port != nullptr ? port->reserve(s.arrival, std::max(port->speed.occupancy(s.total, mtu_), strict_time(op, s.total)))
-                                           : s.arrival + occupancy(op, s.total));
+  s.done = link.latency +
+           (port != nullptr
+                ? port->reserve(s.arrival, std::max(port->speed.occupancy(s.total, mtu_), strict_time(op, s.total)))
+                : s.arrival + occupancy(op, s.total));
   s.done = port_->take_in(s.done, port_->speed.occupancy(s.total, mtu_));
 }
 

@@ -43,8 +43,9 @@ std::string port_name_in(const char (&text)[64]) {
   std::memcpy(copy, text, sizeof copy);
   const std::string name(copy, ::strnlen(copy, sizeof copy));
   const bool good = name.size() <= kMaxPortName && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-  });
+                      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                             c == '-' || c == '.';
+                    });
   return good ? name : std::string();
 }
 

@@ -86,7 +86,9 @@ class SendQueue {
   /// An empty one more; null when there is an error, like that the queue is full.
   SendSlot* add_draft() noexcept REQUIRES(lock);
   /// The last one; null as above.
-  SendSlot* draft() noexcept REQUIRES(lock) { return draft_error_ != 0 || drafted_ == 0 ? nullptr : &slot(posted_ + drafted_); }
+  SendSlot* draft() noexcept REQUIRES(lock) {
+    return draft_error_ != 0 || drafted_ == 0 ? nullptr : &slot(posted_ + drafted_);
+  }
   void spoil_draft(int error) noexcept REQUIRES(lock) { draft_error_ = error; }
   int draft_error() const noexcept REQUIRES(lock) { return draft_error_; }
   std::uint32_t drafted() const noexcept REQUIRES(lock) { return drafted_; }

@@ -12,8 +12,14 @@ namespace gdrperf::softnic {
 /// slots until they are answered. All of it under the send queue's lock.
 class TcpFlight final : public TcpRequests {
  public:
-  TcpFlight(Requester& qp, SendQueue& queue, Patience& patience, const ibv_qp_attr& attributes, TcpStream& stream, bool acknowledged)
-      : qp_(qp), queue_(queue), patience_(patience), attributes_(attributes), stream_(stream), acknowledged_(acknowledged) {}
+  TcpFlight(Requester& qp, SendQueue& queue, Patience& patience, const ibv_qp_attr& attributes, TcpStream& stream,
+            bool acknowledged)
+      : qp_(qp),
+        queue_(queue),
+        patience_(patience),
+        attributes_(attributes),
+        stream_(stream),
+        acknowledged_(acknowledged) {}
 
   /// Takes the request that was counted last.
   void submit(const SendOp& op) noexcept {

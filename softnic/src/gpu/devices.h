@@ -23,7 +23,8 @@ class Devices {
     if (found != nullptr) return found;
     const MutexLock guard(mutex_);
     found = kept.load(std::memory_order_acquire);
-    if (found == nullptr && driver()->retain_primary(&found, device) == kSuccess) kept.store(found, std::memory_order_release);
+    if (found == nullptr && driver()->retain_primary(&found, device) == kSuccess)
+      kept.store(found, std::memory_order_release);
     return kept.load(std::memory_order_acquire);
   }
   /// The current context is that of `from`.

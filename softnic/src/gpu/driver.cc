@@ -31,9 +31,10 @@ bool load(Driver& d) {
   return find(library, d.pointer_attribute, "cuPointerGetAttribute") &&
          find(library, d.device_count, "cuDeviceGetCount") &&
          (find(library, d.device_uuid, "cuDeviceGetUuid_v2") || find(library, d.device_uuid, "cuDeviceGetUuid")) &&
-         find(library, d.retain_primary, "cuDevicePrimaryCtxRetain") && find(library, d.get_current, "cuCtxGetCurrent") &&
-         find(library, d.push_current, "cuCtxPushCurrent_v2") && find(library, d.pop_current, "cuCtxPopCurrent_v2") &&
-         find(library, d.enable_peer, "cuCtxEnablePeerAccess") && find(library, d.stream_create, "cuStreamCreate") &&
+         find(library, d.retain_primary, "cuDevicePrimaryCtxRetain") &&
+         find(library, d.get_current, "cuCtxGetCurrent") && find(library, d.push_current, "cuCtxPushCurrent_v2") &&
+         find(library, d.pop_current, "cuCtxPopCurrent_v2") && find(library, d.enable_peer, "cuCtxEnablePeerAccess") &&
+         find(library, d.stream_create, "cuStreamCreate") &&
          find(library, d.stream_synchronize, "cuStreamSynchronize") && find(library, d.copy_async, "cuMemcpyAsync") &&
          find(library, d.host_register, "cuMemHostRegister_v2") &&
          find(library, d.host_unregister, "cuMemHostUnregister") && find(library, d.host_alloc, "cuMemHostAlloc") &&

@@ -49,7 +49,8 @@ class Pinned {
     seen(region).store(true, std::memory_order_release);
     if (!known_.emplace(&region, false).second) return;
     // Refused where the program has pinned it itself: just as well.
-    known_[&region] = driver()->host_register(reinterpret_cast<void*>(region.addr), region.length, kPortable) == kSuccess;
+    known_[&region] =
+        driver()->host_register(reinterpret_cast<void*>(region.addr), region.length, kPortable) == kSuccess;
   }
   void forget(const MrShared& region) {
     const MutexLock guard(mutex_);

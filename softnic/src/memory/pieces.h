@@ -62,7 +62,8 @@ inline bool gather(const Regions& own, std::uint32_t pd, const SendOp& op, unsig
       region = find_region(own, sge.lkey, pd, access, sge.addr, sge.length);
       if (region == nullptr) [[unlikely]] {
         if (!is_null_region(own, sge.lkey, pd) || sge.length > kMaxMessageBytes) return false;
-        address = reinterpret_cast<std::uint64_t>((access & IBV_ACCESS_LOCAL_WRITE) != 0 ? null_memory_to_write() : null_memory_to_read());
+        address = reinterpret_cast<std::uint64_t>((access & IBV_ACCESS_LOCAL_WRITE) != 0 ? null_memory_to_write()
+                                                                                         : null_memory_to_read());
       } else {
         address = region->addr + (sge.addr - region->iova);
       }

@@ -15,7 +15,8 @@ struct LinkConfig {
   double slow = 1;
   int slow_sport = 0;          ///< UDP source port whose path is slower; 0: none is
   double slow_sport_rate = 0;  ///< bytes per second of each QP on it
-  double strict_rate = 0;  ///< bytes per second of messages whose memory was registered without relaxed ordering; 0: no less
+  double strict_rate =
+      0;  ///< bytes per second of messages whose memory was registered without relaxed ordering; 0: no less
   double react_ns = 500;
   std::uint32_t mtu = 4096;
   std::uint32_t header = 0;  ///< bytes per packet

@@ -9,7 +9,9 @@ LinkModel make_link_model(const LinkConfig& config, const Clock& clock) {
   model.react = from_ns(clock, config.react_ns);
   model.mtu = config.mtu;
   model.edges_only = config.edges_only;
-  const auto per_byte = [&](double rate) { return rate > 0 ? 1e9 / rate / clock.ns_per_tick() * (1u << kSubTickBits) : 0; };
+  const auto per_byte = [&](double rate) {
+    return rate > 0 ? 1e9 / rate / clock.ns_per_tick() * (1u << kSubTickBits) : 0;
+  };
   model.strict_per_byte = per_byte(config.strict_rate);
   model.slow_sport = config.slow_sport;
   model.slow_sport_per_byte = per_byte(config.slow_sport_rate);

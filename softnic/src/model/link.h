@@ -63,8 +63,8 @@ struct PortShared {
   /// Queues a message that is ready at `ready` and occupies the port for
   /// `length`; returns when its last byte has left.
   Instant reserve(Instant ready, Instant length) noexcept { return queue(egress_free, ready, length); }
-  /// A message whose last byte would be in at `arrival`, were it alone, and occupies the way in for `length`: when it is in,
-  /// behind those of other senders.
+  /// A message whose last byte would be in at `arrival`, were it alone, and occupies the way in for `length`: when it
+  /// is in, behind those of other senders.
   Instant take_in(Instant arrival, Instant length) noexcept {
     if (!speed.ingress.load(std::memory_order_relaxed)) return arrival;
     return queue(ingress_free, arrival - length, length);

@@ -12,8 +12,9 @@ class MappedWay final : public Way {
  public:
   const char* name() const noexcept override { return "window"; }
   std::string words() const override {
-    return fmt::format("registered pages are shared, the initiator copies{}",
-                       WriteGuard::available() ? "" : " (while a process has one thread: the kernel refuses userfaultfd)");
+    return fmt::format(
+        "registered pages are shared, the initiator copies{}",
+        WriteGuard::available() ? "" : " (while a process has one thread: the kernel refuses userfaultfd)");
   }
   std::optional<std::string> obstacle(const Device& device) const override {
     if (device.config.move == MovePolicy::kNever) return "move=never";

@@ -17,10 +17,12 @@ class TcpWay final : public Way {
     std::string why;
     return secret_of(device.config, why).empty() ? fmt::format("no token= is given, and {}", why) : std::string();
   }
-  std::optional<ibv_wc_status> put(const Target&, const MrShared&, std::uint64_t, const Pieces&) const noexcept override {
+  std::optional<ibv_wc_status> put(const Target&, const MrShared&, std::uint64_t,
+                                   const Pieces&) const noexcept override {
     return std::nullopt;
   }
-  std::optional<ibv_wc_status> get(const Target&, const MrShared&, std::uint64_t, const Pieces&) const noexcept override {
+  std::optional<ibv_wc_status> get(const Target&, const MrShared&, std::uint64_t,
+                                   const Pieces&) const noexcept override {
     return std::nullopt;
   }
 };

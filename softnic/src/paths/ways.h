@@ -56,8 +56,10 @@ inline ibv_wc_status copy_failure(int error, const Pieces& local, LocalUse use) 
 }
 
 /// By the first way that leads there.
-ibv_wc_status put_by_ways(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& from) noexcept;
-ibv_wc_status get_by_ways(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& to) noexcept;
+ibv_wc_status put_by_ways(const Target& target, const MrShared& region, std::uint64_t address,
+                          const Pieces& from) noexcept;
+ibv_wc_status get_by_ways(const Target& target, const MrShared& region, std::uint64_t address,
+                          const Pieces& to) noexcept;
 
 /// The same, the first way in few instructions.
 inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,

@@ -70,8 +70,9 @@ void Hub::greet_here(UniqueFd socket, Origin origin) {
   if (!receive_hello(socket.get(), hello, HelloRead::kPeek)) return;
   TcpService* const service = service_for(hello);
   if (service != nullptr ? !service->is_own(hello) : !callbacks_.is_own(hello.to_qpn)) {
-    const bool given = origin == Origin::kAccepted && (service != nullptr ? service->hand_over(hello, socket.get())
-                                                                          : callbacks_.hand_over(hello.to_qpn, socket.get()));
+    const bool given =
+        origin == Origin::kAccepted && (service != nullptr ? service->hand_over(hello, socket.get())
+                                                           : callbacks_.hand_over(hello.to_qpn, socket.get()));
     if (!given) refuse_hello(socket.get(), TcpRefusal::kNobody);
     return;
   }

@@ -48,15 +48,19 @@ TcpAnswer an_answer(TcpRefusal refusal) {
 std::string words_of(const TcpAnswer& answer, const TcpRoute& route) {
   switch (static_cast<TcpRefusal>(answer.refusal)) {
     case TcpRefusal::kVersion:
-      return fmt::format("it has another version of the software device (its TCP protocol is {}, here it is {}): use the same "
-                         "build at both ends", answer.version, kTcpVersion);
+      return fmt::format(
+          "it has another version of the software device (its TCP protocol is {}, here it is {}): use the same "
+          "build at both ends",
+          answer.version, kTcpVersion);
     case TcpRefusal::kNobody:
-      if (route.type == kTcpRdmaCm) return fmt::format("nobody there listens at port {} of rdma_cm", route.to_qpn & 0xffff);
+      if (route.type == kTcpRdmaCm)
+        return fmt::format("nobody there listens at port {} of rdma_cm", route.to_qpn & 0xffff);
       return fmt::format("no process there has QP number {:#x}, or it is another user's", route.to_qpn);
     case TcpRefusal::kGid:
       return "no device there has that address and tcp= in SOFTNIC";
     case TcpRefusal::kSecret:
-      return "the two ends share no secret: give both the same token=FILE in SOFTNIC (without it, only processes of one user "
+      return "the two ends share no secret: give both the same token=FILE in SOFTNIC (without it, only processes of "
+             "one user "
              "on one host may connect)";
     case TcpRefusal::kNoSecret:
       return "it has no secret: give both ends the same token=FILE in SOFTNIC";
@@ -92,8 +96,8 @@ void limit_waits(int socket, int milliseconds) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::string& netdev, const std::string& secret,
-                          int patience_ms, TcpRefusal& refusal, std::string& why) {
+UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::string& netdev,
+                          const std::string& secret, int patience_ms, TcpRefusal& refusal, std::string& why) {
   refusal = TcpRefusal::kNobody;
   UniqueFd socket = connected_socket(address_of(route.to, port, netdev), patience_ms);
   if (!socket) return {};
@@ -108,8 +112,8 @@ UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::
   hello.to = route.to;
   hello.type = route.type;
   TcpAnswer answer{};
-  if (::getrandom(hello.nonce, sizeof hello.nonce, 0) != sizeof hello.nonce || !send_whole(socket.get(), &hello, sizeof hello) ||
-      !receive_whole(socket.get(), &answer, sizeof answer)) {
+  if (::getrandom(hello.nonce, sizeof hello.nonce, 0) != sizeof hello.nonce ||
+      !send_whole(socket.get(), &hello, sizeof hello) || !receive_whole(socket.get(), &answer, sizeof answer)) {
     return {};
   }
   if (!has_magic(answer)) {
@@ -122,7 +126,8 @@ UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::
     prove(ProofOf::kConnector, secret, hello, answer.nonce, proof.proof);
     std::uint8_t expected[kProofBytes];
     prove(ProofOf::kListener, secret, hello, answer.nonce, expected);
-    if (!send_whole(socket.get(), &proof, sizeof proof) || !receive_whole(socket.get(), &answer, sizeof answer)) return {};
+    if (!send_whole(socket.get(), &proof, sizeof proof) || !receive_whole(socket.get(), &answer, sizeof answer))
+      return {};
     if (answer.refusal == 0 && !same_proof(answer.proof, expected)) {
       answer.refusal = static_cast<std::uint32_t>(TcpRefusal::kSecret);
     }

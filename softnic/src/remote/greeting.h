@@ -21,8 +21,8 @@ struct TcpRoute {
 
 /// Connects, greets and proves. Blocks up to `patience_ms`. Empty: refused, and `why`
 /// says what for; `refusal` is kNobody where it may be worth to come again.
-UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::string& netdev, const std::string& secret,
-                          int patience_ms, TcpRefusal& refusal, std::string& why);
+UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::string& netdev,
+                          const std::string& secret, int patience_ms, TcpRefusal& refusal, std::string& why);
 
 /// The hello of a connection that was accepted: read, or only looked at, so that it can
 /// still be read by the process that it is for. False: none came, or it is none;

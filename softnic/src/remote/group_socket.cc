@@ -52,11 +52,12 @@ UniqueFd group_sender(const ibv_gid& group, const std::string& netdev) {
   if (!socket || interface == 0) return failed(socket);
   const int none = 0;
   const bool ipv4 = address.storage.ss_family == AF_INET;
-  const bool ready =
-      ipv4 ? set_option(socket, IPPROTO_IP, IP_MULTICAST_IF, membership(address, interface)) && set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, kGroupHops) &&
-                 set_option(socket, IPPROTO_IP, IP_MULTICAST_LOOP, none)
-           : set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, interface) && set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kGroupHops) &&
-                 set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, none);
+  const bool ready = ipv4 ? set_option(socket, IPPROTO_IP, IP_MULTICAST_IF, membership(address, interface)) &&
+                                set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, kGroupHops) &&
+                                set_option(socket, IPPROTO_IP, IP_MULTICAST_LOOP, none)
+                          : set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, interface) &&
+                                set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kGroupHops) &&
+                                set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, none);
   return ready ? std::move(socket) : failed(socket);
 }
 
@@ -67,11 +68,13 @@ UniqueFd group_receiver(const ibv_gid& group, std::uint16_t port, const std::str
   if (!socket || interface == 0) return failed(socket);
   const int on = 1;
   // Each process that has members takes them all.
-  if (!set_option(socket, SOL_SOCKET, SO_REUSEADDR, on) || ::bind(socket.get(), address.get(), address.length) != 0) return failed(socket);
+  if (!set_option(socket, SOL_SOCKET, SO_REUSEADDR, on) || ::bind(socket.get(), address.get(), address.length) != 0)
+    return failed(socket);
   if (address.storage.ss_family == AF_INET) {
     const int none = 0;
-    const bool joined = set_option(socket, IPPROTO_IP, IP_MULTICAST_ALL, none) &&
-                        set_option(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, membership(address, static_cast<int>(interface)));
+    const bool joined =
+        set_option(socket, IPPROTO_IP, IP_MULTICAST_ALL, none) &&
+        set_option(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, membership(address, static_cast<int>(interface)));
     return joined ? std::move(socket) : failed(socket);
   }
   ipv6_mreq request{};
@@ -101,7 +104,8 @@ Sealed check_seal(std::span<const std::uint8_t> datagram, const std::string& sec
   seal(head, data, secret);
   if (!same_proof(said, head.proof)) return Sealed::kOtherSecret;
   const Frame& frame = head.frame;
-  const bool sound = frame.kind == FrameKind::kDatagram && (frame.opcode == IBV_WR_SEND || frame.opcode == IBV_WR_SEND_WITH_IMM) &&
+  const bool sound = frame.kind == FrameKind::kDatagram &&
+                     (frame.opcode == IBV_WR_SEND || frame.opcode == IBV_WR_SEND_WITH_IMM) &&
                      frame.bytes == data.size() && frame.bytes <= frame.total && frame.total <= kMostGroupData;
   return sound ? Sealed::kGood : Sealed::kNonsense;
 }

@@ -42,7 +42,8 @@ UniqueFd listening_socket(std::uint16_t port) {
     in.sin_family = AF_INET;
     in.sin_port = htons(port);
     if (family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    const auto* address = family == AF_INET6 ? reinterpret_cast<const sockaddr*>(&in6) : reinterpret_cast<const sockaddr*>(&in);
+    const auto* address =
+        family == AF_INET6 ? reinterpret_cast<const sockaddr*>(&in6) : reinterpret_cast<const sockaddr*>(&in);
     const socklen_t length = family == AF_INET6 ? sizeof in6 : sizeof in;
     if (::bind(socket.get(), address, length) == 0 && ::listen(socket.get(), 128) == 0) return socket;
     if (errno == EADDRINUSE) return {};

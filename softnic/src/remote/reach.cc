@@ -37,12 +37,14 @@ TcpReached reach_over_tcp(const TcpRoute& route, const DeviceConfig& device, con
   const std::uint64_t until = monotonic_ns() + static_cast<std::uint64_t>(patience.nobody_ms) * 1'000'000u;
   while (true) {
     reached.why.clear();
-    reached.socket = connect_over_tcp(route, device.tcp_port, device.netdev, secret, patience.connect_ms, reached.refusal, reached.why);
+    reached.socket = connect_over_tcp(route, device.tcp_port, device.netdev, secret, patience.connect_ms,
+                                      reached.refusal, reached.why);
     reached.answered = reached.socket || !reached.why.empty();
     if (reached.socket || reached.refusal != TcpRefusal::kNobody || monotonic_ns() >= until) break;
     ::usleep(kTryMs * 1000);
   }
-  if (!reached.answered) reached.why = fmt::format("nobody answers on TCP port {} there (tcp= in SOFTNIC)", device.tcp_port);
+  if (!reached.answered)
+    reached.why = fmt::format("nobody answers on TCP port {} there (tcp= in SOFTNIC)", device.tcp_port);
   return reached;
 }
 

@@ -37,8 +37,8 @@ void make_key(const std::string& path) {
 }
 
 /// HMAC-SHA-256; `role` keeps one end's words from being repeated as another's.
-void sign(const std::string& secret, const std::string& role, std::span<const std::uint8_t> first, std::span<const std::uint8_t> second,
-          std::uint8_t (&proof)[kProofBytes]) {
+void sign(const std::string& secret, const std::string& role, std::span<const std::uint8_t> first,
+          std::span<const std::uint8_t> second, std::uint8_t (&proof)[kProofBytes]) {
 #ifdef GDRPERF_NETTLE
   hmac_sha256_ctx context;
   hmac_sha256_set_key(&context, secret.size(), reinterpret_cast<const std::uint8_t*>(secret.data()));

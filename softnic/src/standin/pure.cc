@@ -26,13 +26,30 @@ F* real(const char* name) {
   return reinterpret_cast<F*>(real_function(name));
 }
 
-constexpr std::array<const char*, IBV_WC_TM_RNDV_INCOMPLETE + 1> kStatusNames = {
-    "success", "local length error", "local QP operation error", "local EE context operation error",
-    "local protection error", "Work Request Flushed Error", "memory window bind error", "bad response",
-    "local access error", "remote invalid request error", "remote access error", "remote operation error",
-    "transport retry counter exceeded", "RNR retry counter exceeded", "local RDD violation", "remote invalid RD request",
-    "aborted by the remote end", "invalid EE context number", "invalid EE context state", "fatal error",
-    "response timeout", "general error", "tag matching error", "tag matching rendezvous incomplete"};
+constexpr std::array<const char*, IBV_WC_TM_RNDV_INCOMPLETE + 1> kStatusNames = {"success",
+                                                                                 "local length error",
+                                                                                 "local QP operation error",
+                                                                                 "local EE context operation error",
+                                                                                 "local protection error",
+                                                                                 "Work Request Flushed Error",
+                                                                                 "memory window bind error",
+                                                                                 "bad response",
+                                                                                 "local access error",
+                                                                                 "remote invalid request error",
+                                                                                 "remote access error",
+                                                                                 "remote operation error",
+                                                                                 "transport retry counter exceeded",
+                                                                                 "RNR retry counter exceeded",
+                                                                                 "local RDD violation",
+                                                                                 "remote invalid RD request",
+                                                                                 "aborted by the remote end",
+                                                                                 "invalid EE context number",
+                                                                                 "invalid EE context state",
+                                                                                 "fatal error",
+                                                                                 "response timeout",
+                                                                                 "general error",
+                                                                                 "tag matching error",
+                                                                                 "tag matching rendezvous incomplete"};
 
 constexpr std::array<const char*, IBV_EVENT_WQ_FATAL + 1> kEventNames = {
     "CQ error", "local work queue catastrophic error", "invalid request local work queue error",
@@ -42,7 +59,8 @@ constexpr std::array<const char*, IBV_EVENT_WQ_FATAL + 1> kEventNames = {
     "client reregistration", "GID change", "WQ fatal"};
 
 constexpr std::array<const char*, 7> kNodeNames = {
-    "unknown", "InfiniBand channel adapter", "InfiniBand switch", "InfiniBand router", "iWARP NIC", "usNIC", "usNIC UDP"};
+    "unknown",  "InfiniBand channel adapter", "InfiniBand switch", "InfiniBand router", "iWARP NIC", "usNIC",
+    "usNIC UDP"};
 
 constexpr std::array<const char*, 6> kPortNames = {
     "no state change", "down", "init", "armed", "active", "active defer"};

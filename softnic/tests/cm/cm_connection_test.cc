@@ -39,7 +39,8 @@ TEST(SoftnicCmConnection, DataGoesOverAConnection) {
   char from[16] = "fifteen letters";
   ibv_mr* receives = rdma_reg_msgs(pair.server.get(), to, sizeof to);
   ASSERT_EQ(rdma_post_recv(pair.server.get(), nullptr, to, sizeof to, receives), 0);
-  ASSERT_EQ(rdma_post_send(pair.client.get(), nullptr, from, sizeof from, nullptr, IBV_SEND_INLINE | IBV_SEND_SIGNALED), 0);
+  ASSERT_EQ(rdma_post_send(pair.client.get(), nullptr, from, sizeof from, nullptr, IBV_SEND_INLINE | IBV_SEND_SIGNALED),
+            0);
   ibv_wc completion{};
   ASSERT_EQ(rdma_get_recv_comp(pair.server.get(), &completion), 1);
   EXPECT_EQ(completion.status, IBV_WC_SUCCESS);

@@ -63,7 +63,9 @@ TEST(SoftnicCmMulticast, MembersGetWhatIsSentToTheGroup) {
   ibv_ah_attr there = joined->param.ud.ah_attr;
   ibv_ah* const ah = ibv_create_ah(sender.id->pd, &there);
   ASSERT_NE(ah, nullptr) << std::strerror(errno);
-  ASSERT_EQ(rdma_post_ud_send(sender.id.get(), nullptr, out, sizeof out, out_mr, IBV_SEND_SIGNALED, ah, joined->param.ud.qp_num), 0);
+  ASSERT_EQ(rdma_post_ud_send(sender.id.get(), nullptr, out, sizeof out, out_mr, IBV_SEND_SIGNALED, ah,
+                              joined->param.ud.qp_num),
+            0);
   ibv_wc done{};
   ASSERT_EQ(rdma_get_send_comp(sender.id.get(), &done), 1);
   EXPECT_EQ(done.status, IBV_WC_SUCCESS);
@@ -73,7 +75,8 @@ TEST(SoftnicCmMulticast, MembersGetWhatIsSentToTheGroup) {
   EXPECT_EQ(ibv_destroy_ah(ah), 0);
   // What has not been acknowledged is waited for.
   joined.reset();
-  for (GroupEnd* it : {&sender, &receiver}) EXPECT_EQ(rdma_leave_multicast(it->id.get(), it->raw()), 0) << std::strerror(errno);
+  for (GroupEnd* it : {&sender, &receiver})
+    EXPECT_EQ(rdma_leave_multicast(it->id.get(), it->raw()), 0) << std::strerror(errno);
   EXPECT_EQ(rdma_dereg_mr(out_mr), 0);
   EXPECT_EQ(rdma_dereg_mr(in_mr), 0);
 }

@@ -62,7 +62,8 @@ int run_side(Board& board, int side, unsigned seconds, unsigned seed) {
 
 /// The same names on each way of the data.
 const char* devices() {
-  if (std::getenv("SOFTNIC_FUZZ_TCP") == nullptr) return "soft0:ports=2;soft1;stay0:move=never;agent0:move=never,kernel=never";
+  if (std::getenv("SOFTNIC_FUZZ_TCP") == nullptr)
+    return "soft0:ports=2;soft1;stay0:move=never;agent0:move=never,kernel=never";
   return "soft0:tcp=on,netdev=lo,shared=never;soft1:tcp=on,netdev=lo,shared=never;stay0:tcp=on,netdev=lo,shared=never;"
          "agent0:tcp=on,netdev=lo,shared=never";
 }
@@ -90,7 +91,8 @@ int fuzz(int argc, char** argv) {
               static_cast<unsigned long long>(board.calls.load()),
               static_cast<unsigned long long>(board.delivered.load()), seconds);
   if (board.delivered == 0) std::fprintf(stderr, "softnic_fuzz: nothing was delivered\n");
-  if (status != 0) std::fprintf(stderr, "softnic_fuzz: the second process ended with status %#x\n", static_cast<unsigned>(status));
+  if (status != 0)
+    std::fprintf(stderr, "softnic_fuzz: the second process ended with status %#x\n", static_cast<unsigned>(status));
   return own == 0 && status == 0 && board.delivered > 0 ? 0 : 1;
 }
 
@@ -102,7 +104,8 @@ int main(int argc, char** argv) {
   const char* preloaded = std::getenv("LD_PRELOAD");
   if (preloaded == nullptr || std::strstr(preloaded, SOFTNIC_LIBRARY) == nullptr) {
     const char* given = std::getenv("ASAN_OPTIONS");
-    const std::string options = std::string("verify_asan_link_order=0") + (given != nullptr ? std::string(":") + given : "");
+    const std::string options =
+        std::string("verify_asan_link_order=0") + (given != nullptr ? std::string(":") + given : "");
     ::setenv("LD_PRELOAD", SOFTNIC_LIBRARY, 1);
     ::setenv("ASAN_OPTIONS", options.c_str(), 1);
     ::setenv("SOFTNIC", softnic_fuzz::devices(), 1);

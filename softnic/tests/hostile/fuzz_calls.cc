@@ -27,7 +27,8 @@ void World::use(Random& random) {
     case 6: case 7: case 8: return post_receives(end, random);
     case 9: case 10: case 11: case 12: return poll(end, random);
     case 13: return ask(end, random);
-    case 14: return end.qp->qp_type == IBV_QPT_UD && random.one_in(2) ? join_or_leave(end, random) : refuse(end, random);
+    case 14:
+      return end.qp->qp_type == IBV_QPT_UD && random.one_in(2) ? join_or_leave(end, random) : refuse(end, random);
     default:
       if (random.wrong(2)) return modify_wildly(end, random);
       return reconnect(end, slot, random);
@@ -79,7 +80,8 @@ void World::connect(End& end, std::uint32_t slot, Random& random) {
   attr.rnr_retry = static_cast<std::uint8_t>(random() % 8);
   attr.max_rd_atomic = random.wrong(2) ? 0 : 4;
   int ready_to_send = IBV_QP_STATE | IBV_QP_SQ_PSN;
-  if (type == IBV_QPT_RC || is_xrc(type)) ready_to_send |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  if (type == IBV_QPT_RC || is_xrc(type))
+    ready_to_send |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   ibv_modify_qp(end.qp, &attr, ready_to_send);
 }
 
@@ -185,8 +187,10 @@ void World::build_sends(End& end, std::uint32_t slot, Random& random) {
     } else {
       ibv_wr_rdma_write(qp, rkey, address);
     }
-    if (end.qp->qp_type == IBV_QPT_XRC_SEND) ibv_wr_set_xrc_srqn(qp, random.wrong(4) ? random() : peer(slot).srq.load());
-    const ibv_sge list[5] = {piece(end, random), piece(end, random), piece(end, random), piece(end, random), piece(end, random)};
+    if (end.qp->qp_type == IBV_QPT_XRC_SEND)
+      ibv_wr_set_xrc_srqn(qp, random.wrong(4) ? random() : peer(slot).srq.load());
+    const ibv_sge list[5] = {piece(end, random), piece(end, random), piece(end, random), piece(end, random),
+                             piece(end, random)};
     switch (random() % 3) {
       case 0: ibv_wr_set_sge(qp, list[0].lkey, list[0].addr, list[0].length); break;
       case 1: ibv_wr_set_sge_list(qp, random() % 6, list); break;

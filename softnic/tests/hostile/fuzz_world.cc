@@ -63,7 +63,8 @@ World::World(Board& board, int side) : board_(board), side_(side), ends_(kSlots)
       require(ibv_query_gid(there, 1, 2, &gid) == 0, "ibv_query_gid failed");
       handles_.back().push_back(make_handle(pd, gid));
     }
-    for (std::uint32_t group = 0; group < kGroups; ++group) handles_.back().push_back(make_handle(pd, multicast_group(group)));
+    for (std::uint32_t group = 0; group < kGroups; ++group)
+      handles_.back().push_back(make_handle(pd, multicast_group(group)));
   }
   channel_ = ibv_create_comp_channel(contexts_[0]);
   for (ibv_context* context : contexts_) ::fcntl(context->async_fd, F_SETFL, O_NONBLOCK);
@@ -274,7 +275,8 @@ void World::unmake_in_wrong_order(std::uint32_t slot, Random& random) {
   require(ibv_dealloc_pd(end.pd) != 0, "a PD in use was destroyed");
   require(ibv_destroy_cq(end.send_cq) != 0, "a CQ in use was destroyed");
   // Of XRC nobody is tied to an SRQ: requests name it.
-  if (end.srq != nullptr && !is_xrc(end.qp->qp_type)) require(ibv_destroy_srq(end.srq) != 0, "an SRQ in use was destroyed");
+  if (end.srq != nullptr && !is_xrc(end.qp->qp_type))
+    require(ibv_destroy_srq(end.srq) != 0, "an SRQ in use was destroyed");
   // A region goes while peers use it.
   if (end.mw == nullptr) {
     require(ibv_dereg_mr(end.mr) == 0, "ibv_dereg_mr failed");

@@ -77,8 +77,10 @@ int be_hostile(Arena& arena, unsigned seed, Clock::time_point end) {
   std::vector<std::thread> threads;
   threads.push_back(until_end(seed * 16 + 8, [&](Random& random) { world.step(random); }));
   threads.push_back(until_end(seed * 16 + 9, [&](Random& random) { memory.mutate(random); }));
-  threads.push_back(until_end(seed * 16 + 10, [&](Random& random) { attack_socket(arena.board, random, arena.tally); }));
-  threads.push_back(until_end(seed * 16 + 11, [&](Random& random) { listen_falsely(arena.board, random, arena.tally); }));
+  threads.push_back(
+      until_end(seed * 16 + 10, [&](Random& random) { attack_socket(arena.board, random, arena.tally); }));
+  threads.push_back(
+      until_end(seed * 16 + 11, [&](Random& random) { listen_falsely(arena.board, random, arena.tally); }));
   for (std::thread& thread : threads) thread.join();
   // Its own objects may be beyond repair: it just goes.
   return 0;
@@ -137,7 +139,9 @@ int fuzz(unsigned seconds, unsigned seed) {
     good = watch(arena, victim, hostile);
     ++arena.lives;
   }
-  const auto number = [](const std::atomic<std::uint64_t>& value) { return static_cast<unsigned long long>(value.load()); };
+  const auto number = [](const std::atomic<std::uint64_t>& value) {
+    return static_cast<unsigned long long>(value.load());
+  };
   std::printf("figure: hostile peer: %llu calls of %llu victims, %llu requests delivered, %llu words written over, "
               "%llu packets, %llu false listeners' answers in %u s\n",
               number(arena.steps), number(arena.lives), number(arena.board.delivered), number(arena.tally.words),
@@ -171,12 +175,14 @@ int main(int argc, char** argv) {
     set_options("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1");
     // Not through the kernel: a process of the same user may write what it likes, where it likes, and
     // the hostile one would, with addresses from a table that it has written over itself.
-    ::setenv("SOFTNIC", "soft0:kernel=never;soft1:kernel=never;stay0:move=never,kernel=never;agent0:move=never,kernel=never", 1);
+    ::setenv("SOFTNIC",
+             "soft0:kernel=never;soft1:kernel=never;stay0:move=never,kernel=never;agent0:move=never,kernel=never", 1);
     ::execv("/proc/self/exe", argv);
     std::perror("execv");
     return 1;
   }
   const char* wanted = std::getenv("SOFTNIC_FUZZ_SECONDS");
-  const unsigned seconds = wanted != nullptr ? static_cast<unsigned>(std::strtoul(wanted, nullptr, 10)) : option(argc, argv, "--seconds", 10);
+  const unsigned seconds = wanted != nullptr ? static_cast<unsigned>(std::strtoul(wanted, nullptr, 10))
+                                             : option(argc, argv, "--seconds", 10);
   return fuzz(seconds, option(argc, argv, "--seed", static_cast<unsigned>(::getpid())));
 }

@@ -101,7 +101,9 @@ void ask_agent(const Board& board, int socket, Random& random, Tally& tally) {
     request.fetch = random.below(3);
     ++tally.packets;
     CopyReply reply;
-    if (!send_packet(socket, &request, sizeof request, nullptr, 0) || !receive_packet(socket, &reply, sizeof reply, fds)) return;
+    if (!send_packet(socket, &request, sizeof request, nullptr, 0) ||
+        !receive_packet(socket, &reply, sizeof reply, fds))
+      return;
   }
 }
 
@@ -197,8 +199,9 @@ std::uint64_t* SharedMemory::place(Segment& segment, Random& random) {
     }
     default: {
       const RecvRing ring = RecvRing::at(segment, segment.qps[index].recv_ring.load());
-      return ring.memory == nullptr ? nullptr
-                                    : in(ring.memory, std::min<std::size_t>(RecvRing::bytes(ring.shift, ring.max_sge), 8192));
+      return ring.memory == nullptr
+                 ? nullptr
+                 : in(ring.memory, std::min<std::size_t>(RecvRing::bytes(ring.shift, ring.max_sge), 8192));
     }
   }
 }

@@ -114,7 +114,8 @@ TEST(SoftnicHostile, CraftedDescriptorsAreNotMapped) {
 TEST(SoftnicHostile, ACraftedWindowIsNotMapped) {
   const UniqueFd segment = sealed_memory("hostile", kSegmentBytes);
   fill_in(segment.get(), sizeof(SegmentHeader));
-  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4096}, kWindowBytes, ~std::uint64_t{0}}) {
+  for (const std::uint64_t bytes :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4096}, kWindowBytes, ~std::uint64_t{0}}) {
     std::uint32_t block = 0;
     const UniqueFd listener = false_listener(block);
     const UniqueFd window = unsealed_memory(4096);

@@ -155,7 +155,8 @@ TEST(SoftnicUsers, WhatAStrangerAsksIsNotBelieved) {
       ASSERT_TRUE(socket);
       WireRequest greeting;
       greeting.kind = WireKind::kStranger;
-      const UniqueFd memory = connection % 2 == 0 ? sealed_memory("hostile", kStrangerBytes) : UniqueFd(::memfd_create("hostile", MFD_CLOEXEC));
+      const UniqueFd memory = connection % 2 == 0 ? sealed_memory("hostile", kStrangerBytes)
+                                                  : UniqueFd(::memfd_create("hostile", MFD_CLOEXEC));
       const int shared = memory.get();
       ASSERT_TRUE(send_packet(socket.get(), &greeting, sizeof greeting, &shared, 1));
       WireReply welcome;

@@ -168,8 +168,9 @@ TEST(SoftnicPlaced, ItsClassFilesSayWhereItIs) {
 }
 
 TEST(SoftnicPlaced, WrongPlacesAreNamed) {
-  for (const char* text : {"mac=02:00:00:00:00", "mac=02:00:00:00:00:01:02", "mac=soft", "pci=3b:00.0", "pci=0000:3b:00.0x",
-                           "numa=-1", "numa=one", "numa=", "netdev=", "netdev=a/b", "kernel=perhaps"}) {
+  for (const char* text :
+       {"mac=02:00:00:00:00", "mac=02:00:00:00:00:01:02", "mac=soft", "pci=3b:00.0", "pci=0000:3b:00.0x", "numa=-1",
+        "numa=one", "numa=", "netdev=", "netdev=a/b", "kernel=perhaps"}) {
     const Output output = run_again(std::string("soft0:") + text, "--list-devices");
     EXPECT_EQ(output.out.find("soft"), std::string::npos) << text;
     EXPECT_EQ(output.err.rfind("softnic: SOFTNIC '", 0), 0u) << text << ": " << output.err;

@@ -62,7 +62,8 @@ TEST(SoftnicDomains, DeviceMemoryIsWrittenAndReadByOffset) {
   wanted.length = 8192;
   ibv_dm* dm = ibv_alloc_dm(pair.server.context.get(), &wanted);
   ASSERT_NE(dm, nullptr);
-  constexpr unsigned kAccess = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  constexpr unsigned kAccess =
+      IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   EXPECT_EQ(ibv_reg_dm_mr(pair.server.pd.get(), dm, 4, 8192, kAccess), nullptr);
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(ibv_reg_dm_mr(pair.server.pd.get(), dm, 0, 4096, IBV_ACCESS_LOCAL_WRITE), nullptr) << "by offset only";
@@ -95,7 +96,8 @@ TEST(SoftnicDomains, PagingOnDemandIsTakenAndMemoryIsThere) {
   EXPECT_EQ(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
   pair.client.memory->fill(5);
   ibv_sge piece = pair.client.memory->sge(0, 65536);
-  EXPECT_EQ(ibv_advise_mr(pair.client.pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, &piece, 1), 0);
+  EXPECT_EQ(
+      ibv_advise_mr(pair.client.pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, &piece, 1), 0);
   ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 65536), 0);
   EXPECT_EQ(next_completion(pair.client.send_cq.get()).value().status, IBV_WC_SUCCESS);
   EXPECT_TRUE(pair.server.memory->holds(5, 0, 65536));

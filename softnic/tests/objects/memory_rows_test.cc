@@ -63,67 +63,102 @@ std::uint8_t* reserve(std::size_t bytes) {
 
 const Row kRows[] = {
     {"Nothing", [](std::uint8_t* at) { return at; }, kBefore, kWritten},
-    {"MadviseDontneed", [](std::uint8_t* at) {
+    {"MadviseDontneed",
+     [](std::uint8_t* at) {
        EXPECT_EQ(::madvise(at, kBytes, MADV_DONTNEED), 0);
        return at;
-     }, 0, 0},
-    {"MadviseFree", [](std::uint8_t* at) {
+     },
+     0, 0},
+    {"MadviseFree",
+     [](std::uint8_t* at) {
        EXPECT_EQ(::madvise(at, kBytes, MADV_FREE), 0);
        return at;
-     }, kBefore, kWritten},
-    {"MadviseRemove", [](std::uint8_t* at) {
+     },
+     kBefore, kWritten},
+    {"MadviseRemove",
+     [](std::uint8_t* at) {
        EXPECT_EQ(::madvise(at, kBytes, MADV_REMOVE), -1);
        EXPECT_EQ(errno, EINVAL);
        return at;
-     }, kBefore, kWritten},
-    {"MadviseHuge", [](std::uint8_t* at) { ::madvise(at, kBytes, MADV_HUGEPAGE); return at; }, kBefore, kWritten},
-    {"Munmap", [](std::uint8_t* at) { EXPECT_EQ(::munmap(at, kBytes), 0); return at; }, kNone, kNone},
-    {"MmapFixed", [](std::uint8_t* at) {
+     },
+     kBefore, kWritten},
+    {"MadviseHuge",
+     [](std::uint8_t* at) {
+       ::madvise(at, kBytes, MADV_HUGEPAGE);
+       return at;
+     },
+     kBefore, kWritten},
+    {"Munmap",
+     [](std::uint8_t* at) {
+       EXPECT_EQ(::munmap(at, kBytes), 0);
+       return at;
+     },
+     kNone, kNone},
+    {"MmapFixed",
+     [](std::uint8_t* at) {
        EXPECT_EQ(::mmap(at, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
        return at;
-     }, 0, 0},
-    {"MprotectRead", [](std::uint8_t* at) {
+     },
+     0, 0},
+    {"MprotectRead",
+     [](std::uint8_t* at) {
        EXPECT_EQ(::mprotect(at, kBytes, PROT_READ), 0);
        return at;
-     }, kBefore, kWritten},
-    {"MprotectNone", [](std::uint8_t* at) { EXPECT_EQ(::mprotect(at, kBytes, PROT_NONE), 0); return at; }, kNone, kNone},
-    {"MremapMoves", [](std::uint8_t* at) {
-       return remap(at, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, reserve(kBytes));
-     }, kBefore, kWritten},
-    {"MremapGrows", [](std::uint8_t* at) {
+     },
+     kBefore, kWritten},
+    {"MprotectNone",
+     [](std::uint8_t* at) {
+       EXPECT_EQ(::mprotect(at, kBytes, PROT_NONE), 0);
+       return at;
+     },
+     kNone, kNone},
+    {"MremapMoves",
+     [](std::uint8_t* at) { return remap(at, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, reserve(kBytes)); },
+     kBefore, kWritten},
+    {"MremapGrows",
+     [](std::uint8_t* at) {
        std::uint8_t* const now = remap(at, kBytes, 4 * kBytes, MREMAP_MAYMOVE);
        EXPECT_TRUE(all(now + kBytes, 3 * kBytes, 0));
        now[4 * kBytes - 1] = 7;
        return now;
-     }, kBefore, kWritten},
-    {"MremapGrowsElsewhere", [](std::uint8_t* at) {
+     },
+     kBefore, kWritten},
+    {"MremapGrowsElsewhere",
+     [](std::uint8_t* at) {
        std::uint8_t* const now = remap(at, kBytes, 4 * kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, reserve(4 * kBytes));
        EXPECT_TRUE(all(now + kBytes, 3 * kBytes, 0));
        return now;
-     }, kBefore, kWritten},
-    {"MremapShrinks", [](std::uint8_t* at) {
+     },
+     kBefore, kWritten},
+    {"MremapShrinks",
+     [](std::uint8_t* at) {
        EXPECT_EQ(remap(at, kBytes, 4096, 0), at);
        EXPECT_EQ(mapping_of(at + 4096).find("softnic-window"), std::string::npos);
        // Whole again, for what follows.
-       EXPECT_NE(::mmap(at + 4096, kBytes - 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-                 MAP_FAILED);
+       EXPECT_NE(
+           ::mmap(at + 4096, kBytes - 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+           MAP_FAILED);
        std::memset(at + 4096, kBefore, kBytes - 4096);
        return at;
-     }, kBefore, kBefore},
-    {"Mlock", [](std::uint8_t* at) {
+     },
+     kBefore, kBefore},
+    {"Mlock",
+     [](std::uint8_t* at) {
        if (::mlock(at, kBytes) == 0) {
          EXPECT_EQ(::munlock(at, kBytes), 0);
        }
        return at;
-     }, kBefore, kWritten},
-    {"Mincore", [](std::uint8_t* at) {
+     },
+     kBefore, kWritten},
+    {"Mincore",
+     [](std::uint8_t* at) {
        unsigned char pages[kBytes / 4096] = {};
        EXPECT_EQ(::mincore(at, kBytes, pages), 0);
        for (const unsigned char page : pages) EXPECT_EQ(page & 1, 1);
        return at;
-     }, kBefore, kWritten},
+     },
+     kBefore, kWritten},
 };
-
 
 bool read_is(End& end, const Address& peer, std::size_t from, std::uint8_t value) {
   std::memset(end.memory->data(), 0, kBytes);
@@ -269,7 +304,8 @@ TEST(SoftnicMemoryFork, AChildHasCopiesOfWhatTheProgramSees) {
   const pid_t child = ::fork();
   if (child == 0) {
     const bool right = all(owner.at, 4096, 0) && all(owner.at + 4096, 4096, kBefore) &&
-                       mapping_of(owner.at + 8192).empty() && mapping_of(owner.at + 16384).rfind("r--p", 0) == 0 && all(away, kHalf, kBefore);
+                       mapping_of(owner.at + 8192).empty() && mapping_of(owner.at + 16384).rfind("r--p", 0) == 0 &&
+                       all(away, kHalf, kBefore);
     std::memset(away, 1, kHalf);
     std::memset(owner.at + 4096, 1, 4096);
     ::_exit(right ? 0 : 1);

@@ -15,7 +15,8 @@ TEST(SoftnicNullMr, ReadsAsZerosAndTakesWhatIsWritten) {
   // Between two pieces of memory, at any address.
   pair.client.memory->fill(5);
   pair.server.memory->fill(9);
-  ibv_sge pieces[] = {pair.client.memory->sge(0, 16), {0x123456789ull, 100, nowhere->lkey}, pair.client.memory->sge(16, 16)};
+  ibv_sge pieces[] = {
+      pair.client.memory->sge(0, 16), {0x123456789ull, 100, nowhere->lkey}, pair.client.memory->sge(16, 16)};
   ibv_send_wr request = pair.client.request(IBV_WR_RDMA_WRITE, pair.server.address(), pieces[0]);
   request.num_sge = 3;
   ASSERT_EQ(pair.client.post(request), 0);

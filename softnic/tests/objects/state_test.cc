@@ -357,8 +357,9 @@ TEST(SoftnicConfig, TheDefaultIsTwoDevices) {
 
 TEST(SoftnicConfig, WrongTextIsOneMessageAndNoDevice) {
   for (const char* text : {"soft0;soft0", "soft0:mode", "soft0:mode=fast", "soft 0", ";", "soft0:fail=reg_mr",
-                           "soft0:fail=reg_mr:EWHATEVER", "soft0:fail=poll_cq:EIO", "soft0:color=red", "soft0:mac=1:2:3", "soft0:pci=here",
-                           "soft0:numa=-1", "soft0:netdev=", "soft0:ece=7", "soft0:ece=0:1", "soft0:ece=1:2:3", "soft0:tcp=on,netdev=lo,ece=1:1"}) {
+                           "soft0:fail=reg_mr:EWHATEVER", "soft0:fail=poll_cq:EIO", "soft0:color=red",
+                           "soft0:mac=1:2:3", "soft0:pci=here", "soft0:numa=-1", "soft0:netdev=", "soft0:ece=7",
+                           "soft0:ece=0:1", "soft0:ece=1:2:3", "soft0:tcp=on,netdev=lo,ece=1:1"}) {
     const Output output = run_again(text, "--list-devices");
     EXPECT_EQ(output.out.find("soft"), std::string::npos) << text;
     EXPECT_EQ(output.err.rfind("softnic: SOFTNIC '", 0), 0u) << text << ": " << output.err;

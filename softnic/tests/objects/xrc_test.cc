@@ -78,7 +78,9 @@ struct XrcEnd {
     std::uint64_t buffer;
     std::uint32_t rkey;
   };
-  Address address() const { return {receiver->qp_num, sender->qp_num, srq_number(), gid, memory->address(), memory->mr()->rkey}; }
+  Address address() const {
+    return {receiver->qp_num, sender->qp_num, srq_number(), gid, memory->address(), memory->mr()->rkey};
+  }
   void connect(const Address& peer) {
     for (ibv_qp* qp : {receiver.get(), sender.get()}) {
       ibv_qp_attr attr{};
@@ -99,8 +101,10 @@ struct XrcEnd {
       attr.retry_cnt = 3;
       attr.rnr_retry = 7;
       attr.max_rd_atomic = 4;
-      EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                             IBV_QP_MAX_QP_RD_ATOMIC), 0);
+      EXPECT_EQ(ibv_modify_qp(qp, &attr,
+                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                  IBV_QP_MAX_QP_RD_ATOMIC),
+                0);
     }
   }
   int post_recv(ibv_srq* queue, std::size_t offset, std::uint64_t id) {
@@ -264,7 +268,9 @@ TEST(SoftnicXrc, BetweenProcessesAndAKilledSenderLeavesTheSrqToOthers) {
   init.qp_state = IBV_QPS_INIT;
   init.port_num = 1;
   init.qp_access_flags = kAllAccess;
-  ASSERT_EQ(ibv_modify_qp(end.receiver.get(), &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+  ASSERT_EQ(
+      ibv_modify_qp(end.receiver.get(), &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+      0);
   tell(other.socket(), end.address());
   const auto peer = hear<XrcEnd::Address>(other.socket());
   ibv_qp_attr ready{};
@@ -275,8 +281,10 @@ TEST(SoftnicXrc, BetweenProcessesAndAKilledSenderLeavesTheSrqToOthers) {
   ready.ah_attr.port_num = 1;
   ready.ah_attr.grh.dgid = peer.gid;
   ready.ah_attr.grh.sgid_index = kGidIndex;
-  ASSERT_EQ(ibv_modify_qp(end.receiver.get(), &ready, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+  ASSERT_EQ(ibv_modify_qp(end.receiver.get(), &ready,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+            0);
   EXPECT_EQ(hear<int>(other.socket()), 1);
   ASSERT_EQ(end.post_recv(end.srq.get(), 0, 1), 0);
   tell(other.socket(), 1);

@@ -47,7 +47,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("-v", "--verbose", action="store_true", help="one line for each run, not only each group")
     parser.add_argument("--only", default="", metavar="TEXT", help="only what has TEXT in its name or command line")
     parser.add_argument("--short", action="store_true", help="each program once or twice, for slow builds")
-    parser.add_argument("--python", default=rdma_core.PYTHON, help="interpreter of rdma-core's tests (default: %(default)s)")
+    parser.add_argument("--python", default=rdma_core.PYTHON,
+                        help="interpreter of rdma-core's tests (default: %(default)s)")
     parser.add_argument("--rdma-core-tests", type=Path, default=rdma_core.TESTS, metavar="FOLDER",
                         help="where rdma-core's tests are (default: %(default)s)")
     parser.add_argument("library", type=Path, help="libgdrperf_softnic.so")
@@ -122,8 +123,10 @@ def main() -> int:
     verdicts = run_programs(runner, f"examples of libibverbs{version_of('ibverbs-utils')}",
                             programs.example_programs(), args)
     verdicts += run_programs(runner, f"perftest{perftest_version()}", programs.perftest_programs(), args)
-    verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R", programs.rdma_cm_programs(), args)
-    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, MPI, iperf, others", programs.library_programs(), args)
+    verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R",
+                             programs.rdma_cm_programs(), args)
+    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, MPI, iperf, others", programs.library_programs(),
+                             args)
     verdicts += run_programs(runner, "link layer InfiniBand", programs.infiniband_programs(), args)
     verdicts += run_programs(runner, "second ports", programs.two_port_programs(), args)
     verdicts += run_rdma_core(words, env, args)

@@ -92,7 +92,8 @@ TEST_P(SoftnicDlopen, ThereAreTwoDevicesAndAWriteArrives) {
   ibv_context* context = at<ibv_context*(ibv_device*)>("ibv_open_device")(list[0]);
   ASSERT_NE(context, nullptr);
   ibv_pd* pd = at<ibv_pd*(ibv_context*)>("ibv_alloc_pd")(context);
-  ibv_cq* cq = at<ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int)>("ibv_create_cq")(context, 8, nullptr, nullptr, 0);
+  ibv_cq* cq =
+      at<ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int)>("ibv_create_cq")(context, 8, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
   std::vector<char> memory(8192, 'a');
   std::memset(memory.data(), 'b', 4096);
@@ -139,6 +140,7 @@ TEST_P(SoftnicDlopen, ThereAreTwoDevicesAndAWriteArrives) {
   at<void(ibv_device**)>("ibv_free_device_list")(list);
 }
 
-INSTANTIATE_TEST_SUITE_P(Flags, SoftnicDlopen, testing::Values(RTLD_NOW, RTLD_LAZY | RTLD_GLOBAL, RTLD_NOW | RTLD_DEEPBIND));
+INSTANTIATE_TEST_SUITE_P(Flags, SoftnicDlopen,
+                         testing::Values(RTLD_NOW, RTLD_LAZY | RTLD_GLOBAL, RTLD_NOW | RTLD_DEEPBIND));
 
 }  // namespace

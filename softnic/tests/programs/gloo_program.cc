@@ -33,8 +33,8 @@ void add_up(int rank, const std::string& folder) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const float right = 2 * number(i) + 1;
       if (numbers[i] == right) continue;
-      std::fprintf(stderr, "rank %d, round %zu: number %zu is %g, not %g\n", rank, round, i, static_cast<double>(numbers[i]),
-                   static_cast<double>(right));
+      std::fprintf(stderr, "rank %d, round %zu: number %zu is %g, not %g\n", rank, round, i,
+                   static_cast<double>(numbers[i]), static_cast<double>(right));
       std::exit(1);
     }
   }

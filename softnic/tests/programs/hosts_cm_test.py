@@ -22,13 +22,16 @@ FIGURES = r"(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+"
 class RdmaCm(hosts_pair.Pair):
     def test_programs_of_librdmacm_unmodified(self):
         for server, client, shows in (
-                (f"rping -s -a {SERVER} -p {CM_PORT} -C 20 -V", f"rping -c -a {SERVER} -p {CM_PORT} -C 20 -v -V", "rdma-ping-19:"),
+                (f"rping -s -a {SERVER} -p {CM_PORT} -C 20 -V", f"rping -c -a {SERVER} -p {CM_PORT} -C 20 -v -V",
+                 "rdma-ping-19:"),
                 (f"rping -s -a 0.0.0.0 -p {CM_PORT} -C 5 -S 60000",
                  f"rping -c -a {SERVER} -I {CLIENT_ADDRESS} -p {CM_PORT} -C 5 -v -S 60000", "rdma-ping-4:"),
-                (f"ucmatose -p {CM_PORT} -c 10 -C 20", f"ucmatose -p {CM_PORT} -c 10 -C 20 -s {SERVER}", "return status 0"),
+                (f"ucmatose -p {CM_PORT} -c 10 -C 20", f"ucmatose -p {CM_PORT} -c 10 -C 20 -s {SERVER}",
+                 "return status 0"),
                 ("udaddy -c 4", f"udaddy -c 4 -s {SERVER}", "return status 0"),
                 (f"rdma_server -p {CM_PORT}", f"rdma_client -s {SERVER} -p {CM_PORT}", "end 0"),
-                (f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10", f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10 -s {SERVER}", "custom +64k")):
+                (f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10", f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10 -s {SERVER}",
+                 "custom +64k")):
             with self.subTest(client):
                 self.passes(server.split(), shows, client.split(), rdma_port="7174" if "udaddy" in server else CM_PORT)
 
@@ -37,15 +40,19 @@ class RdmaCm(hosts_pair.Pair):
             self.skipTest("no IPv6 here")
         address, = namespaces.IPV6_ADDRESSES[:1]
         for server, client, shows, softnic in (
-                (f"rping -s -a {address} -p {CM_PORT} -C 10", f"rping -c -a {address} -p {CM_PORT} -C 10 -v", "rdma-ping-9:", None),
-                (f"rping -s -a :: -p {CM_PORT} -C 3", f"rping -c -a {namespaces.IPV6_ONLY[0]} -p {CM_PORT} -C 3 -v", "rdma-ping-2:",
+                (f"rping -s -a {address} -p {CM_PORT} -C 10", f"rping -c -a {address} -p {CM_PORT} -C 10 -v",
+                 "rdma-ping-9:", None),
+                (f"rping -s -a :: -p {CM_PORT} -C 3", f"rping -c -a {namespaces.IPV6_ONLY[0]} -p {CM_PORT} -C 3 -v",
+                 "rdma-ping-2:",
                  self.softnic(",netdev=cable6")),
-                (f"ucmatose -p {CM_PORT} -f ipv6 -b {address}", f"ucmatose -p {CM_PORT} -f ipv6 -s {address}", "return status 0", None)):
+                (f"ucmatose -p {CM_PORT} -f ipv6 -b {address}", f"ucmatose -p {CM_PORT} -f ipv6 -s {address}",
+                 "return status 0", None)):
             with self.subTest(client):
                 self.passes(server.split(), shows, client.split(), rdma_port=CM_PORT, softnic=softnic)
 
     def test_multicast_unmodified(self):
-        for group, (receiver, sender) in hosts_pair.cases((("239.77.1.1", namespaces.ADDRESSES), ("ff0e::77:1", namespaces.IPV6_ADDRESSES))):
+        for group, (receiver, sender) in hosts_pair.cases((("239.77.1.1", namespaces.ADDRESSES),
+                                                           ("ff0e::77:1", namespaces.IPV6_ADDRESSES))):
             if ":" in group and not self.hosts.ipv6:
                 continue
             with self.subTest(group):
@@ -63,7 +70,8 @@ class RdmaCm(hosts_pair.Pair):
             # No datagram of the device's, then one whose sender has another secret: neither is in the way of good ones.
             rubbish = (f"import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('{CLIENT_ADDRESS}', 0))\n"
                        f"for n in (0, 1, 135, 136, 500, 9000): s.sendto(b'softnic\\n\\2\\0\\0\\0'[:n] + os.urandom(n), ('{group}', 4791))")
-            for words, softnic in (([sys.executable, "-c", rubbish], self.softnic()), (send, f"soft0:tcp=on,token={other}"),
+            for words, softnic in (([sys.executable, "-c", rubbish], self.softnic()),
+                                   (send, f"soft0:tcp=on,token={other}"),
                                    (send, self.softnic())):
                 sender = self.start(1, words, softnic)
                 said = sender.communicate(timeout=LIMIT_S)
@@ -76,7 +84,8 @@ class RdmaCm(hosts_pair.Pair):
 
     def test_where_the_network_gives_no_group_the_host_has_one(self):
         # As the kernel's Soft-RoCE does.
-        taken = self.start(0, [sys.executable, "-c", "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        taken = self.start(0, [sys.executable, "-c",
+                               "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                                                      "s.bind(('', 4791)); print('ready', flush=True); time.sleep(1000)"], self.softnic())
         group = "239.77.1.3"
         words = ["mckey", "-m", group, "-b", SERVER, "-C", "5"]
@@ -97,7 +106,8 @@ class RdmaCm(hosts_pair.Pair):
         self.assertIn(f"the group {group} has the members of this host alone: UDP port 4791 on cable0: Address already in use", heard)
 
     def test_perftest_over_rdma_cm(self):
-        for line in ("ib_write_bw -n 200", "ib_send_bw -s 4096 -n 200", "ib_send_lat -n 200", "ib_read_bw -s 65536 -n 100"):
+        for line in ("ib_write_bw -n 200", "ib_send_bw -s 4096 -n 200", "ib_send_lat -n 200",
+                     "ib_read_bw -s 65536 -n 100"):
             with self.subTest(line):
                 words = [*line.split(), "-R", "-p", str(PORT)]
                 self.passes(words, FIGURES, [*words, SERVER], rdma_port=PORT)
@@ -106,7 +116,8 @@ class RdmaCm(hosts_pair.Pair):
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "record.json"
             serve = [GDRPERF, "serve", "--once", "-p", SERVE_PORT, "--bind", SERVER]
-            code, _, told, heard = self.pair(serve, [GDRPERF, "write_bw", "-R", "-n", "200", SERVER, "-p", SERVE_PORT, "--json", out],
+            code, _, told, heard = self.pair(serve, [GDRPERF, "write_bw", "-R", "-n", "200", SERVER, "-p", SERVE_PORT,
+                                                     "--json", out],
                                              SERVE_PORT)
             self.assertEqual(code, 0, told + heard)
             (record,) = json.loads(out.read_text())["relations"]["HOST"]["write_bw"]
@@ -173,7 +184,8 @@ class RdmaCm(hosts_pair.Pair):
         server = self.start(0, words, self.softnic())
         try:
             self.await_rdma_port(0, CM_PORT, server)
-            client = self.start(1, ["rping", "-c", "-a", SERVER, "-p", CM_PORT, "-C", "1"], f"soft0:tcp=on,token={other}")
+            client = self.start(1, ["rping", "-c", "-a", SERVER, "-p", CM_PORT, "-C", "1"],
+                                f"soft0:tcp=on,token={other}")
             said = "".join(client.communicate(timeout=LIMIT_S))
         finally:
             server.kill()

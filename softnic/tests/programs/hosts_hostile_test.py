@@ -42,7 +42,8 @@ class Victim:
 
     def __init__(self, hosts, library, token):
         env = namespaces.environment(library, f"soft0:tcp=on,token={token}")
-        self.process = subprocess.Popen(hosts.command(1, ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "1000"]), env=env,
+        self.process = subprocess.Popen(hosts.command(1, ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "1000"]),
+                                        env=env,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         hosts.await_listener(1, PINGPONG_PORT, self.process)
         self.own_qpn = random.randrange(0x1000, 0xffffff)
@@ -68,7 +69,8 @@ class Victim:
 def greet(victim, secret):
     """A connection that is past the proof."""
     connection = socket.create_connection((VICTIM, PORT), timeout=20)
-    hello = HELLO.pack(MAGIC, VERSION, HELLO.size, victim.own_qpn, victim.qpn, gid(OWN), gid(VICTIM), os.urandom(16), RC)
+    hello = HELLO.pack(MAGIC, VERSION, HELLO.size, victim.own_qpn, victim.qpn, gid(OWN), gid(VICTIM), os.urandom(16),
+                       RC)
     connection.sendall(hello)
     _, _, refusal, nonce, _ = ANSWER.unpack(connection.recv(ANSWER.size, socket.MSG_WAITALL))
     assert refusal == 0, refusal
@@ -90,9 +92,12 @@ def frame(count):
     said = any_of(length, length, length, length + 1, 1 << 30, (1 << 32) - 1, (1 << 63) + 5)
     total = any_of(length, length, min(said, (1 << 32) - 1), 1 << 31)
     word = any_of(0, 1, (1 << 64) - 1, random.getrandbits(64))
-    head = FRAME.pack(any_of(1, 1, 1, *KINDS, random.randrange(256)), any_of(0, 1, 2, 3, 4, 5, 6, 9, random.randrange(256)),
-                      random.randrange(2), random.randrange(256), any_of(count, count, count, 0, random.getrandbits(32)),
-                      any_of(0, 0, 1, random.getrandbits(32)), random.getrandbits(32), any_of(0, 256, random.getrandbits(32)),
+    head = FRAME.pack(any_of(1, 1, 1, *KINDS, random.randrange(256)),
+                      any_of(0, 1, 2, 3, 4, 5, 6, 9, random.randrange(256)),
+                      random.randrange(2), random.randrange(256),
+                      any_of(count, count, count, 0, random.getrandbits(32)),
+                      any_of(0, 0, 1, random.getrandbits(32)), random.getrandbits(32),
+                      any_of(0, 256, random.getrandbits(32)),
                       total, said, word, word, word)
     return head + os.urandom(length)
 
@@ -116,7 +121,8 @@ def knock(rounds):
     connections = []
     for _ in range(rounds):
         connection = socket.create_connection((VICTIM, PORT), timeout=20)
-        hello = bytearray(HELLO.pack(MAGIC, VERSION, HELLO.size, 5, random.randrange(1 << 24), gid(OWN), gid(VICTIM), os.urandom(16), RC))
+        hello = bytearray(HELLO.pack(MAGIC, VERSION, HELLO.size, 5, random.randrange(1 << 24), gid(OWN), gid(VICTIM),
+                                     os.urandom(16), RC))
         for _ in range(any_of(0, 1, 5, 80)):
             hello[random.randrange(len(hello))] = random.randrange(256)
         try:
@@ -136,7 +142,8 @@ def datagram(secret):
     head = GROUP_HEAD.pack(MAGIC, any_of(*[VERSION] * 9, 99), 0, gid(OWN), gid(any_of(GROUP, GROUP, GROUP, VICTIM)))
     head += FRAME.pack(any_of(*[DATAGRAM] * 5, 1, 255), any_of(2, 2, 3, random.randrange(256)), random.randrange(2),
                        any_of(2, 2, random.randrange(256)), *(random.getrandbits(32) for _ in range(3)),
-                       any_of(0x01234567, random.getrandbits(32)), total, said, *(random.getrandbits(64) for _ in range(3)))
+                       any_of(0x01234567, random.getrandbits(32)), total, said,
+                       *(random.getrandbits(64) for _ in range(3)))
     data = os.urandom(length)
     proof = hmac.new(secret, b"softnic datagram\0" + head + bytes(32) + data, hashlib.sha256).digest()
     whole = head + any_of(*[proof] * 9, os.urandom(32)) + data
@@ -149,7 +156,8 @@ def attack_group(hosts, library, token):
     member = subprocess.Popen(hosts.command(1, ["mckey", "-m", GROUP, "-b", VICTIM, "-C", "100"]), env=env,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     name = b"mcast"
-    while member.poll() is None and name not in subprocess.run(hosts.command(1, ["cat", "/proc/net/unix"]), capture_output=True, check=False).stdout:
+    while member.poll() is None and name not in subprocess.run(hosts.command(1, ["cat", "/proc/net/unix"]),
+                                                               capture_output=True, check=False).stdout:
         time.sleep(0.02)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(OWN))

@@ -87,7 +87,8 @@ class Pair(unittest.TestCase):
         if not shutil.which(words[0]):
             self.skipTest(f"{words[0]} is not installed")
         for _ in range(5):
-            code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port, softnic=softnic,
+            code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port,
+                                                       softnic=softnic,
                                                       group=group)
             if not re.search(programs.BUSY, told):
                 break

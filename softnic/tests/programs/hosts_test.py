@@ -20,9 +20,12 @@ from hosts_pair import GDRPERF, LIMIT_S, PORT, SERVE_PORT, SERVER
 
 class Between(hosts_pair.Pair):
     def test_perftest_unmodified(self):
-        for line in hosts_pair.cases(("ib_write_bw -s 1048576 -n 200", "ib_send_bw -s 65536 -n 200", "ib_read_bw -s 65536 -n 200", "ib_atomic_bw -n 100",
-                     "ib_write_lat -s 8 -n 200", "ib_send_lat -s 8 -n 200", "ib_read_lat -s 8 -n 100", "ib_write_bw -q 4 -s 4096 -n 200",
-                     "ib_send_bw -e -s 4096 -n 200", "ib_write_bw -b -s 65536 -n 200", "ib_send_bw -c UC -s 4096 -n 100")):
+        for line in hosts_pair.cases(("ib_write_bw -s 1048576 -n 200", "ib_send_bw -s 65536 -n 200",
+                                      "ib_read_bw -s 65536 -n 200", "ib_atomic_bw -n 100",
+                     "ib_write_lat -s 8 -n 200", "ib_send_lat -s 8 -n 200", "ib_read_lat -s 8 -n 100",
+                     "ib_write_bw -q 4 -s 4096 -n 200",
+                     "ib_send_bw -e -s 4096 -n 200", "ib_write_bw -b -s 65536 -n 200",
+                     "ib_send_bw -c UC -s 4096 -n 100")):
             with self.subTest(line):
                 self.passes([*line.split(), "-d", "soft0", "-p", str(PORT)], r"(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+")
 
@@ -33,7 +36,8 @@ class Between(hosts_pair.Pair):
 
     def test_datagrams_unmodified(self):
         figures = r"(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+"
-        for line in hosts_pair.cases(("ib_send_bw -c UD -s 1024 -n 500", "ib_send_lat -c UD -s 8 -n 200", "ib_send_bw -c UD -b -n 200")):
+        for line in hosts_pair.cases(("ib_send_bw -c UD -s 1024 -n 500", "ib_send_lat -c UD -s 8 -n 200",
+                                      "ib_send_bw -c UD -b -n 200")):
             with self.subTest(line):
                 self.passes([*line.split(), "-d", "soft0", "-p", str(PORT)], figures)
         with self.subTest("ibv_ud_pingpong"):
@@ -42,14 +46,16 @@ class Between(hosts_pair.Pair):
     def test_ipv6_addresses(self):
         if not self.hosts.ipv6:
             self.skipTest("no IPv6 here")
-        for line, shows in hosts_pair.cases((("ib_write_bw -x 3 -s 65536 -n 200", r"GID: 253:119:"), ("ib_send_lat -x 3 -n 200", r"GID: 253:119:"),
+        for line, shows in hosts_pair.cases((("ib_write_bw -x 3 -s 65536 -n 200", r"GID: 253:119:"),
+                                             ("ib_send_lat -x 3 -n 200", r"GID: 253:119:"),
                                              ("ib_send_bw -c UD -x 3 -s 1024 -n 200", r"GID: 253:119:"))):
             with self.subTest(line):
                 self.passes([*line.split(), "-d", "soft0", "-p", str(PORT)], shows)
         # The second cable has no IPv4 address.
         for name in ("ibv_rc_pingpong", "ibv_ud_pingpong"):
             with self.subTest(name):
-                self.passes([name, "-d", "soft0", "-g", "3", "-n", "200"], r"GID fd78::2\n[^!]*iters in", softnic=self.softnic(",netdev=cable6"))
+                self.passes([name, "-d", "soft0", "-g", "3", "-n", "200"], r"GID fd78::2\n[^!]*iters in",
+                            softnic=self.softnic(",netdev=cable6"))
 
     def test_xrc_is_refused_by_the_call_that_connects(self):
         words = ["ibv_xsrq_pingpong", "-d", "soft0", "-g", "2", "-n", "10"]
@@ -66,8 +72,10 @@ class Between(hosts_pair.Pair):
             return code, told + heard, json.loads(out.read_text()) if out.exists() else None
 
     def test_gdrperf(self):
-        for words in hosts_pair.cases((["write_bw", "-s", "1M", "-n", "300"], ["read_bw", "-s", "64K", "-n", "300"], ["send_bw", "-s", "4K", "-n", "500"],
-                      ["write_lat", "-s", "8", "-n", "300"], ["send_lat", "-s", "8", "-n", "300"], ["read_lat", "-s", "8", "-n", "300"],
+        for words in hosts_pair.cases((["write_bw", "-s", "1M", "-n", "300"], ["read_bw", "-s", "64K", "-n", "300"],
+                                       ["send_bw", "-s", "4K", "-n", "500"],
+                      ["write_lat", "-s", "8", "-n", "300"], ["send_lat", "-s", "8", "-n", "300"],
+                      ["read_lat", "-s", "8", "-n", "300"],
                       ["write_bw", "-s", "64K", "-n", "200", "--verify"])):
             with self.subTest(" ".join(words)):
                 code, said, record = self.gdrperf(words)
@@ -82,7 +90,8 @@ class Between(hosts_pair.Pair):
         self.assertGreaterEqual(record_latency(record), 5e6)
 
     def test_the_list_of_ways_has_tcp(self):
-        done = subprocess.run(self.hosts.command(0, [GDRPERF, "devices", "-v"]), capture_output=True, text=True, timeout=LIMIT_S,
+        done = subprocess.run(self.hosts.command(0, [GDRPERF, "devices", "-v"]), capture_output=True, text=True,
+                              timeout=LIMIT_S,
                               env=namespaces.environment(self.library, self.softnic()), check=False)
         self.assertRegex(done.stdout, r"(?m)^ +tcp +used next: other hosts and network namespaces")
         self.assertIn("10.77.0.1", done.stdout)
@@ -92,7 +101,8 @@ class Between(hosts_pair.Pair):
         other.write_text("another secret of 32 characters.")
         code, said, _ = self.gdrperf(["write_bw", "-n", "10"], client_softnic=f"soft0:tcp=on,token={other}")
         self.assertNotEqual(code, 0)
-        self.assertRegex(said, r"softnic: peer 10\.77\.0\.[12] not reached: the two ends share no secret: give both the same token=FILE")
+        self.assertRegex(said,
+                         r"softnic: peer 10\.77\.0\.[12] not reached: the two ends share no secret: give both the same token=FILE")
 
     def test_without_a_token_one_user_meets_himself(self):
         if self.hosts.user_namespace:
@@ -132,7 +142,8 @@ class Between(hosts_pair.Pair):
         finally:
             strange.kill()
             strange.communicate()
-        self.assertRegex(told + heard, r"has another version of the software device \(its TCP protocol is 99, here it is 2\): use the same build")
+        self.assertRegex(told + heard,
+                         r"has another version of the software device \(its TCP protocol is 99, here it is 2\): use the same build")
 
     def test_a_killed_end_is_told_at_once(self):
         server = self.start(0, ["ib_write_bw", "-d", "soft0", "-p", PORT, "-D", "60"], self.softnic())

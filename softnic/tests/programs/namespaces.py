@@ -58,7 +58,8 @@ class Hosts:
                         for host in (0, 1) for cable, addresses in (("cable0", IPV6_ADDRESSES), ("cable6", IPV6_ONLY)))
 
     def _as_user(self):
-        return ["nsenter", "-t", str(self.holders[0].pid), "-U", "--preserve-credentials"] if self.user_namespace else []
+        return ["nsenter", "-t", str(self.holders[0].pid), "-U",
+                "--preserve-credentials"] if self.user_namespace else []
 
     def command(self, host, words):
         enter = ["nsenter", "-t", str(self.holders[host].pid), "-n"]
@@ -81,7 +82,8 @@ class Hosts:
         while process.poll() is None:
             table = subprocess.run(self.command(host, ["cat", "/proc/net/tcp", "/proc/net/tcp6"]), capture_output=True,
                                    text=True, timeout=20, check=False).stdout
-            if any(fields[1].endswith(f":{port:04X}") and fields[3] == "0A" for fields in map(str.split, table.splitlines())
+            if any(fields[1].endswith(f":{port:04X}") and fields[3] == "0A"
+                   for fields in map(str.split, table.splitlines())
                    if len(fields) > 3):
                 return
             time.sleep(0.02)
@@ -91,7 +93,8 @@ class Hosts:
         while process.poll() is None:
             table = subprocess.run(self.command(host, ["cat", "/proc/net/tcp", "/proc/net/tcp6"]), capture_output=True,
                                    text=True, timeout=20, check=False).stdout
-            if any(fields[3] == "01" and f":{port:04X}" in fields[1] + fields[2] for fields in map(str.split, table.splitlines())
+            if any(fields[3] == "01" and f":{port:04X}" in fields[1] + fields[2]
+                   for fields in map(str.split, table.splitlines())
                    if len(fields) > 3):
                 return
             time.sleep(0.02)
@@ -111,5 +114,6 @@ def environment(library, softnic):
     runtimes = [line.split()[2] for line in linked.splitlines()
                 if line.strip().startswith(("libasan.", "libtsan.", "libclang_rt."))]
     env = dict(os.environ, LD_PRELOAD=":".join([*runtimes, str(library)]), GDRPERF_SOFTNIC="1", SOFTNIC=softnic)
-    env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0", "verify_asan_link_order=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])
+    env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0", "verify_asan_link_order=0"] +
+                                   [it for it in [env.get("ASAN_OPTIONS")] if it])
     return env

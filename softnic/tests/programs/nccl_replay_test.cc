@@ -66,8 +66,10 @@ void connect(ibv_qp* qp, std::uint32_t destination, const ibv_gid& gid) {
   attr.retry_cnt = 7;
   attr.rnr_retry = 7;
   attr.max_rd_atomic = 1;
-  ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                         IBV_QP_MAX_QP_RD_ATOMIC), 0);
+  ASSERT_EQ(ibv_modify_qp(qp, &attr,
+                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                              IBV_QP_MAX_QP_RD_ATOMIC),
+            0);
 }
 
 class NcclReplay : public testing::Test {
@@ -113,7 +115,8 @@ class NcclReplay : public testing::Test {
 TEST_F(NcclReplay, ItFindsThePlaceAndTheKindOfGid) {
   for (const std::string device : {"soft0", "soft1"}) {
     char place[PATH_MAX];
-    ASSERT_NE(::realpath(("/sys/class/infiniband/" + device + "/device").c_str(), place), nullptr) << std::strerror(errno);
+    ASSERT_NE(::realpath(("/sys/class/infiniband/" + device + "/device").c_str(), place), nullptr)
+        << std::strerror(errno);
     std::string path = place;
     // It takes the ports and virtual functions of one adapter together like this.
     path[path.size() - 1] = path[path.size() - 3] = path[path.size() - 4] = '0';
@@ -123,7 +126,8 @@ TEST_F(NcclReplay, ItFindsThePlaceAndTheKindOfGid) {
     EXPECT_EQ(::realpath((path + "/subsystem").c_str(), nullptr), nullptr);
     const char* kinds[] = {"IB/RoCE v1", "RoCE v2", "RoCE v2"};
     for (int i = 0; i < 3; ++i) {
-      const int fd = ::open(("/sys/class/infiniband/" + device + "/ports/1/gid_attrs/types/" + std::to_string(i)).c_str(), O_RDONLY);
+      const int fd = ::open(
+          ("/sys/class/infiniband/" + device + "/ports/1/gid_attrs/types/" + std::to_string(i)).c_str(), O_RDONLY);
       char text[16] = {};
       ASSERT_GT(::read(fd, text, 15), 0) << i;
       ::close(fd);

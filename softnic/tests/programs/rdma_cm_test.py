@@ -58,7 +58,8 @@ def environment(**more):
 
 
 def run(*words):
-    return subprocess.run(softnic(*words), env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    return subprocess.run(softnic(*words), env=environment(), capture_output=True, text=True, timeout=LIMIT_S,
+                          check=False,
                           stdin=subprocess.DEVNULL)
 
 
@@ -93,10 +94,12 @@ class Rping(unittest.TestCase):
     def test_the_stand_in_is_found_by_its_name(self):
         env = environment(LD_LIBRARY_PATH=str(STANDIN.parent))
         words = ["rping", "-a", "127.0.0.1", "-p", self.port, "-C", "20"]
-        with subprocess.Popen([*words, "-s"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        with subprocess.Popen([*words, "-s"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True) as server:
             try:
                 listens = programs.await_rdma_port(self.port, server)
-                done = subprocess.run([*words, "-c", "-v"], env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+                done = subprocess.run([*words, "-c", "-v"], env=env, capture_output=True, text=True, timeout=LIMIT_S,
+                                      check=False)
                 said = server.communicate(timeout=LIMIT_S)[0]
             finally:
                 server.kill()
@@ -113,7 +116,8 @@ class Rping(unittest.TestCase):
         done = run("rping", "-c", "-a", "192.0.2.1", "-p", self.port, "-C", "1")
         self.assertNotEqual(done.returncode, 0)
         # With no route at all the call fails, else the event says it.
-        self.assertRegex(done.stdout + done.stderr, r"RDMA_CM_EVENT_ADDR_ERROR, error -19|rdma_resolve_addr: Network is unreachable")
+        self.assertRegex(done.stdout + done.stderr,
+                         r"RDMA_CM_EVENT_ADDR_ERROR, error -19|rdma_resolve_addr: Network is unreachable")
 
     def test_a_taken_port_cannot_be_bound_again(self):
         with Server(self.port, "rping", "-s", "-a", "127.0.0.1", "-p", self.port) as server:
@@ -136,7 +140,8 @@ class Rping(unittest.TestCase):
         # A request that was under way may fail before rping looks at the event.
         self.assertRegex(output, "DISCONNECT EVENT|cq completion failed status 12")
         names = pathlib.Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
-        self.assertFalse(re.search(rf"softnic-cm\d+\.[0-9a-f]+\.{self.port}\.", names), "the killed server's port is left")
+        self.assertFalse(re.search(rf"softnic-cm\d+\.[0-9a-f]+\.{self.port}\.", names),
+                         "the killed server's port is left")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ class Missing:
 MISSING = (
     Missing(r"mlx5|Mlx5|MLX5|efa|EFA|irdma|mana", "interfaces of one vendor's devices"),
     Missing(r"[Mm]ulticast", "multicast (max_mcast_grp 0)"),
-    Missing(r"Create QP type 8|[Rr]aw|RAW|\.test_flow\.|test_rss", "raw packets, flow steering, RSS (raw_packet_caps 0)"),
+    Missing(r"Create QP type 8|[Rr]aw|RAW|\.test_flow\.|test_rss",
+            "raw packets, flow steering, RSS (raw_packet_caps 0)"),
     Missing(r"[Tt]ag [Mm]atching|tag_matching", "tag matching (tm_caps 0)"),
     Missing(r"huge pages", "huge pages (none on this machine)"),
     Missing(r"[Dd]ma-?[Bb]uf|DMABUF|dmabuf|[Cc]uda", "dma-buf"),

@@ -45,7 +45,8 @@ void serve(const char* port, int listening) {
   rpma_conn_req* request = nullptr;
   rpma_conn* connection = nullptr;
   check(rpma_ep_listen(peer, kAddress, port, &endpoint), "rpma_ep_listen");
-  check(rpma_mr_reg(peer, memory.data(), kBytes, RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC, &region), "rpma_mr_reg");
+  check(rpma_mr_reg(peer, memory.data(), kBytes, RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC, &region),
+        "rpma_mr_reg");
   std::size_t size = 0;
   check(rpma_mr_get_descriptor_size(region, &size), "rpma_mr_get_descriptor_size");
   std::string descriptor(size, '\0');

@@ -30,7 +30,8 @@ def run(*command):
     env.pop("LD_PRELOAD", None)
     # What Python leaves behind at its end is its own.
     env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])
-    return subprocess.run([SCRIPT, *map(str, command)], env=env, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([SCRIPT, *map(str, command)], env=env, capture_output=True, text=True, check=False,
+                          timeout=60)
 
 
 class Wrapper(unittest.TestCase):

@@ -29,11 +29,11 @@ void note(const ibv_qp_attr& attr, int mask) {
   char line[160] = "";
   if ((mask & IBV_QP_AV) != 0) {
     const ibv_ah_attr& ah = attr.ah_attr;
-    std::snprintf(line, sizeof line, "sl=%d traffic_class=%d flow_label=%u min_rnr_timer=%d", ah.sl, ah.grh.traffic_class,
-                  ah.grh.flow_label, attr.min_rnr_timer);
+    std::snprintf(line, sizeof line, "sl=%d traffic_class=%d flow_label=%u min_rnr_timer=%d", ah.sl,
+                  ah.grh.traffic_class, ah.grh.flow_label, attr.min_rnr_timer);
   } else if ((mask & IBV_QP_RETRY_CNT) != 0) {
-    std::snprintf(line, sizeof line, "timeout=%d retry_cnt=%d rnr_retry=%d max_rd_atomic=%d", attr.timeout, attr.retry_cnt, attr.rnr_retry,
-                  attr.max_rd_atomic);
+    std::snprintf(line, sizeof line, "timeout=%d retry_cnt=%d rnr_retry=%d max_rd_atomic=%d", attr.timeout,
+                  attr.retry_cnt, attr.rnr_retry, attr.max_rd_atomic);
   }
   if (*line != 0) append("QP_LOG", line);
 }
@@ -50,9 +50,11 @@ extern "C" ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int
   return next<ibv_mr*(ibv_pd*, void*, std::size_t, int)>("ibv_reg_mr")(pd, address, length, access);
 }
 
-extern "C" ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, unsigned access) {
+extern "C" ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
+                                    unsigned access) {
   note(static_cast<int>(access));
-  return next<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned)>("ibv_reg_mr_iova2")(pd, address, length, iova, access);
+  return next<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned)>("ibv_reg_mr_iova2")(pd, address, length,
+                                                                                                 iova, access);
 }
 
 extern "C" int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {

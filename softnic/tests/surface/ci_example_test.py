@@ -30,7 +30,8 @@ class CiExample(unittest.TestCase):
             (pathlib.Path(folder) / "gdrperf").symlink_to(ROOT)
             for step in steps:
                 env = dict(os.environ, BUILD=str(BUILD), **step.get("env", {}))
-                done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", step["run"]], cwd=folder, env=env, text=True,
+                done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", step["run"]], cwd=folder, env=env,
+                                      text=True,
                                       capture_output=True, timeout=120, check=False)
                 self.assertEqual(done.returncode, 0, f"{step['name']}\n{done.stdout}{done.stderr}")
                 self.assertRegex(done.stdout, r"soft0|iters in", step["name"])

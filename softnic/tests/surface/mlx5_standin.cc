@@ -1,6 +1,6 @@
-// Preloaded in front of the software device: its devices are mlx5's in sysfs, and it is the libmlx5.so.1 that programs look
-// for. MLX5_OOO says how many receives a QP has that places packets out of order ("": the library knows of none); MLX5_LOG
-// is a file that gets a line for each such QP, and each choice of a bonded device's port.
+// Preloaded in front of the software device: its devices are mlx5's in sysfs, and it is the libmlx5.so.1 that programs
+// look for. MLX5_OOO says how many receives a QP has that places packets out of order ("": the library knows of none);
+// MLX5_LOG is a file that gets a line for each such QP, and each choice of a bonded device's port.
 #include <infiniband/verbs.h>
 
 #include <dlfcn.h>

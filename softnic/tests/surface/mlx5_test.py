@@ -30,10 +30,12 @@ class Mlx5(unittest.TestCase):
         """Exit code, what it said, its record, and what libmlx5 was asked for."""
         with tempfile.TemporaryDirectory() as folder:
             log, document = pathlib.Path(folder, "log"), pathlib.Path(folder, "run.json")
-            env = {**os.environ, "LD_PRELOAD": f"{MLX5} {SOFTNIC}" if preload else SOFTNIC, "MLX5_LOG": str(log), "SOFTNIC": "soft0;soft1"}
+            env = {**os.environ, "LD_PRELOAD": f"{MLX5} {SOFTNIC}" if preload else SOFTNIC, "MLX5_LOG": str(log),
+                   "SOFTNIC": "soft0;soft1"}
             if receives is not None:
                 env["MLX5_OOO"] = str(receives)
-            done = subprocess.run([GDRPERF, test, "--local", "-d", "soft0", "--peer-dev", "soft1", "-n", "100", "--json", document, *words],
+            done = subprocess.run([GDRPERF, test, "--local", "-d", "soft0", "--peer-dev", "soft1", "-n", "100",
+                                   "--json", document, *words],
                                   env=env, capture_output=True, text=True, timeout=120)
             record = next(runs_of(json.loads(document.read_text())), {}) if done.returncode == 0 else {}
             return done.returncode, done.stdout + done.stderr, record, log.read_text().split() if log.exists() else []
@@ -55,7 +57,8 @@ class Mlx5(unittest.TestCase):
         code, said, record, asked = self.run_test(*words, **how)
         self.assertEqual((code, asked), (0, []), said)
         self.assertNotIn("placed_out_of_order", record)
-        self.assertEqual([why in each for each in record["warnings"] if each.startswith("--ooo auto: packets are placed in order")], [True], record["warnings"])
+        self.assertEqual([why in each for each in record["warnings"]
+                          if each.startswith("--ooo auto: packets are placed in order")], [True], record["warnings"])
 
     def test_both_ends_make_such_qps(self):
         for words in (("--ooo", "on"), ("--ooo", "auto"), ("--use_ooo",)):
@@ -72,7 +75,8 @@ class Mlx5(unittest.TestCase):
             self.assertNotIn("placed_out_of_order", record)
 
     def test_a_device_without_it_is_named(self):
-        self.refused(3, "--ooo", "on", names=["--ooo on: soft1 has no QPs that place packets out of order", "knows of none"])
+        self.refused(3, "--ooo", "on",
+                     names=["--ooo on: soft1 has no QPs that place packets out of order", "knows of none"])
         self.refused(3, "--ooo", "on", receives=0, names=["--ooo on: soft", "ooo_recv_wrs_caps"])
         self.refused(3, "--ooo", "on", receives=256, names=["256 receives per QP", "512 (-r)"])
         self.refused(3, "--ooo", "on", preload=False, names=["--ooo on: soft1", "mlx5 devices alone"])
@@ -80,7 +84,8 @@ class Mlx5(unittest.TestCase):
         self.in_order("mlx5 devices alone", "--ooo", "auto", preload=False)
 
     def test_not_where_the_order_is_needed(self):
-        self.refused(2, "--ooo", "on", receives=512, test="write_lat", names=["--ooo on: write_lat waits for the last byte"])
+        self.refused(2, "--ooo", "on", receives=512, test="write_lat",
+                     names=["--ooo on: write_lat waits for the last byte"])
         self.refused(2, "--ooo", "on", "-R", receives=512, names=["--ooo on: rdma_cm"])
         self.refused(2, "--ooo", "on", "--verify", receives=512, names=["in the order of the receives"])
         self.in_order("waits for the last byte", "--ooo", "auto", receives=512, test="write_lat")

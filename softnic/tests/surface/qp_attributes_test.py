@@ -13,7 +13,8 @@ import unittest
 
 GDRPERF, SOFTNIC, LOG = sys.argv[1:4]
 # Without options.
-DEFAULTS = {"sl": 0, "traffic_class": 0, "flow_label": 0, "min_rnr_timer": 12, "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "max_rd_atomic": 16}
+DEFAULTS = {"sl": 0, "traffic_class": 0, "flow_label": 0, "min_rnr_timer": 12, "timeout": 14, "retry_cnt": 7,
+            "rnr_retry": 7, "max_rd_atomic": 16}
 # Option -> the attribute that it sets, and a value.
 OPTIONS = {
     "--sl": ("sl", 3),
@@ -54,13 +55,17 @@ class QpAttributes(unittest.TestCase):
         self.assertEqual(self.attributes(*asked), {name: {value} for name, value in wanted.items()})
 
     def test_labels_that_the_qps_take_in_turn(self):
-        for words, labels in ((["--flow-label", "5,6,7", "-q", "4"], {5, 6, 7}), (["--udp-sport", "49152,50000", "-q", "2"], {0x4001, 0x4000 | 849}),
-                              (["--spread", "4"], {(port & 0x3fff ^ 1) | 1 << 14 for port in (49152, 53248, 57344, 61440)})):
-            self.assertEqual(self.attributes(*words, qps=4 if "--udp-sport" not in words else 2)["flow_label"], labels, words)
+        for words, labels in ((["--flow-label", "5,6,7", "-q", "4"], {5, 6, 7}),
+                              (["--udp-sport", "49152,50000", "-q", "2"], {0x4001, 0x4000 | 849}),
+                              (["--spread", "4"],
+                               {(port & 0x3fff ^ 1) | 1 << 14 for port in (49152, 53248, 57344, 61440)})):
+            self.assertEqual(self.attributes(*words, qps=4 if "--udp-sport" not in words else 2)["flow_label"], labels,
+                             words)
 
     def test_as_asked_with_rdma_cm(self):
         options = {option: it for option, it in OPTIONS.items() if it[0] not in NOT_WITH_RDMA_CM}
-        found = self.attributes("-R", *(word for option, (_, value) in options.items() for word in (option, str(value))))
+        found = self.attributes("-R",
+                                *(word for option, (_, value) in options.items() for word in (option, str(value))))
         for name, value in options.values():
             self.assertEqual(found[name], {value}, name)
 

@@ -17,7 +17,8 @@ RDMA = shutil.which("rdma", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin"
 
 
 def rdma(*words, softnic="soft0;soft1:port=down"):
-    return subprocess.run([RDMA, *words], env=dict(os.environ, LD_PRELOAD=LIBRARY, SOFTNIC=softnic), capture_output=True,
+    return subprocess.run([RDMA, *words], env=dict(os.environ, LD_PRELOAD=LIBRARY, SOFTNIC=softnic),
+                          capture_output=True,
                           text=True, timeout=60, check=False)
 
 
@@ -46,7 +47,8 @@ class Rdma(unittest.TestCase):
 
     def test_links_as_json(self):
         links = [it for it in json.loads(self.said("-j", "link")) if it["ifname"].startswith("soft")]
-        self.assertEqual([(it["ifname"], it["port"], it["netdev"]) for it in links], [("soft0", 1, "lo"), ("soft1", 1, "lo")])
+        self.assertEqual([(it["ifname"], it["port"], it["netdev"]) for it in links],
+                         [("soft0", 1, "lo"), ("soft1", 1, "lo")])
 
     def test_devices(self):
         text = self.said("dev")

@@ -76,8 +76,10 @@ int main(int, char** arguments) {
   std::string number;
   std::getline(std::ifstream("/sys/class/infiniband_verbs/" + verbs + "/dev"), number);
   struct stat status = {};
-  std::cout << "node " << ::stat(node.c_str(), &status) << S_ISCHR(status.st_mode) << ::access(node.c_str(), R_OK | W_OK) << " "
-            << (number == std::to_string(status.st_rdev >> 8 & 0xfff) + ":" + std::to_string(status.st_rdev & 0xff)) << "\n";
+  std::cout << "node " << ::stat(node.c_str(), &status) << S_ISCHR(status.st_mode)
+            << ::access(node.c_str(), R_OK | W_OK) << " "
+            << (number == std::to_string(status.st_rdev >> 8 & 0xfff) + ":" + std::to_string(status.st_rdev & 0xff))
+            << "\n";
   const int opened_node = ::open(node.c_str(), O_RDWR);
   std::cout << "opened " << (opened_node >= 0) << "\n";
   return 0;

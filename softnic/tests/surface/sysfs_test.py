@@ -17,7 +17,8 @@ CLASS = "/sys/class/infiniband"
 DEVICE = ("board_id", "fw_ver", "hca_type", "hw_rev", "node_desc", "node_guid", "node_type", "sys_image_guid", "uevent")
 PORT = ("cap_mask", "lid", "link_layer", "phys_state", "rate", "sm_lid", "state", "pkeys/0", "gids/0", "gids/2",
         "gid_attrs/types/2", "gid_attrs/ndevs/2", "counters/symbol_error", "counters/link_downed")
-PARENT = ("class", "vendor", "device", "numa_node", "local_cpulist", "uevent", "current_link_speed", "current_link_width",
+PARENT = ("class", "vendor", "device", "numa_node", "local_cpulist", "uevent", "current_link_speed",
+          "current_link_width",
           "max_link_speed", "max_link_width")
 PYTHON = """
 import os, sys
@@ -72,7 +73,8 @@ class Sysfs(unittest.TestCase):
             self.assertRegex(run("cat", f"{CLASS}/soft0/ports/2/{name}", softnic=softnic), r"\S\n\Z", name)
         self.assertEqual(run("cat", f"{CLASS}/soft0/ports/2/state", softnic=softnic), "1: DOWN\n")
         # Behind those of all devices' first ports.
-        self.assertEqual(run("cat", f"{CLASS}/soft0/ports/2/gids/2", softnic=softnic), "0000:0000:0000:0000:0000:ffff:7f00:0003\n")
+        self.assertEqual(run("cat", f"{CLASS}/soft0/ports/2/gids/2", softnic=softnic),
+                         "0000:0000:0000:0000:0000:ffff:7f00:0003\n")
 
     def test_a_function_of_the_pci_bus(self):
         softnic = "soft0:pci=0123:4b:00.1,numa=3"

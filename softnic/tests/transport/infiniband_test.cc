@@ -24,7 +24,8 @@ std::string sysfs_line(const std::string& file) {
 
 /// An end in INIT, with the LID of its port.
 struct LidEnd : End {
-  explicit LidEnd(const char* device, ibv_qp_type type = IBV_QPT_RC) : End(options_for(device, type)), lid(port_of(context.get()).lid) {}
+  explicit LidEnd(const char* device, ibv_qp_type type = IBV_QPT_RC)
+      : End(options_for(device, type)), lid(port_of(context.get()).lid) {}
   static EndOptions options_for(const char* device, ibv_qp_type type) {
     EndOptions options = on(device);
     options.type = type;
@@ -46,8 +47,9 @@ struct LidEnd : End {
     attr.dest_qp_num = peer.qp->qp_num;
     attr.max_dest_rd_atomic = 4;
     attr.min_rnr_timer = 1;
-    const int error = ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    const int error = ibv_modify_qp(qp.get(), &attr,
+                                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     return error != 0 ? error : to_ready_to_send();
   }
   const std::uint16_t lid;
@@ -101,8 +103,10 @@ TEST(SoftnicInfiniBand, AnotherLidIsNotThePeers) {
   attr.ah_attr = LidEnd::path_to(other.lid);
   attr.path_mtu = IBV_MTU_4096;
   attr.dest_qp_num = server.qp->qp_num;
-  ASSERT_EQ(ibv_modify_qp(client.qp.get(), &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                                      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+  ASSERT_EQ(ibv_modify_qp(client.qp.get(), &attr,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+            0);
   ASSERT_EQ(client.to_ready_to_send(), 0);
   ASSERT_EQ(client.post(IBV_WR_SEND, {}, 0, 8), 0);
   EXPECT_EQ(status_of(client.send_cq.get()), IBV_WC_RETRY_EXC_ERR);
@@ -145,7 +149,8 @@ TEST(SoftnicInfiniBand, DatagramsGoByLid) {
   EXPECT_EQ(std::memcmp(server.memory->data() + kGrh, client.memory->data(), 100), 0);
   // Its header says where the answer goes.
   ibv_wc completion = *received;
-  const Owned<ibv_ah> back(ibv_create_ah_from_wc(server.pd.get(), &completion, reinterpret_cast<ibv_grh*>(server.memory->data()), 1));
+  const Owned<ibv_ah> back(
+      ibv_create_ah_from_wc(server.pd.get(), &completion, reinterpret_cast<ibv_grh*>(server.memory->data()), 1));
   EXPECT_NE(back, nullptr) << std::strerror(errno);
 }
 

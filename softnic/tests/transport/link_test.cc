@@ -328,8 +328,8 @@ TEST(SoftnicLink, TwoProcessesShareThePort) {
 }
 
 TEST(SoftnicLink, WrongOptionsAreNamed) {
-  for (const char* text : {"rate=12.5", "rate=-1GB/s", "rate=12.5 GB/s", "latency=2", "latency=2xs", "mtu=9000", "header=-1",
-                           "slow=0", "copy=none", "fault=melt", "fault=flip:every=0", "fault=flip:p=2",
+  for (const char* text : {"rate=12.5", "rate=-1GB/s", "rate=12.5 GB/s", "latency=2", "latency=2xs", "mtu=9000",
+                           "header=-1", "slow=0", "copy=none", "fault=melt", "fault=flip:every=0", "fault=flip:p=2",
                            "fault=flip:op=sing", "fault=flip:every", "fault=flip:when=now"}) {
     const Output output = run_again(std::string("soft0:") + text, "--list-devices");
     EXPECT_EQ(output.out.find("soft"), std::string::npos) << text;

@@ -78,7 +78,9 @@ TEST(SoftnicMulticast, EachMemberGetsItOnce) {
       // Whoever answers does so to the sender alone.
       ibv_wc completion = *received;
       ibv_ah_attr attr{};
-      ASSERT_EQ(ibv_init_ah_from_wc(it->context.get(), 1, &completion, reinterpret_cast<ibv_grh*>(it->memory->data()), &attr), 0);
+      ASSERT_EQ(
+          ibv_init_ah_from_wc(it->context.get(), 1, &completion, reinterpret_cast<ibv_grh*>(it->memory->data()), &attr),
+          0);
       const ibv_gid sender = client.address().gid;
       EXPECT_EQ(std::memcmp(&attr.grh.dgid, &sender, sizeof sender), 0);
     }

@@ -128,8 +128,8 @@ TEST(SoftnicPorts, APathByAnotherPortIsRefused) {
   attr.ah_attr.is_global = 1;
   attr.ah_attr.grh.dgid = end.address().gid;
   attr.ah_attr.grh.sgid_index = kGidIndex;
-  const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                   IBV_QP_MIN_RNR_TIMER;
+  const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   for (const std::uint8_t port : {0, 1, 3}) {
     attr.ah_attr.port_num = port;
     EXPECT_EQ(ibv_modify_qp(end.qp.get(), &attr, mask), EINVAL) << int{port};
@@ -141,7 +141,8 @@ TEST(SoftnicPorts, APathByAnotherPortIsRefused) {
   attr.port_num = 3;
   ASSERT_EQ(end.to(IBV_QPS_RESET), 0);
   attr.qp_state = IBV_QPS_INIT;
-  EXPECT_EQ(ibv_modify_qp(end.qp.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), EINVAL);
+  EXPECT_EQ(ibv_modify_qp(end.qp.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+            EINVAL);
 }
 
 TEST(SoftnicPorts, NothingGetsThroughTheOneThatIsDown) {

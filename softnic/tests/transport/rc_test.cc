@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kSizes[] = {1, 2, 3, 8, 9, 64, 100, 4096, 4097, 65536, 1000003};
 
 /// Writes, reads and sends of many sizes at odd and even offsets.
-void exercise(End& end, const Address& peer, const std::function<bool(std::uint8_t, std::size_t, std::size_t)>& peer_holds) {
+void exercise(End& end, const Address& peer,
+              const std::function<bool(std::uint8_t, std::size_t, std::size_t)>& peer_holds) {
   std::uint8_t seed = 1;
   for (const std::uint32_t size : kSizes) {
     for (const std::size_t offset : {std::size_t{0}, std::size_t{5}}) {

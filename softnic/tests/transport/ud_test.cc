@@ -123,7 +123,8 @@ TEST(SoftnicUd, AReceiveWithoutRoomForTheHeaderFails) {
 TEST(SoftnicUd, OnlySendsAndOnlyItsOwnAttributes) {
   Sender client;
   Sender server;
-  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_INV}) {
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_INV}) {
     EXPECT_EQ(client.post(opcode, server.address(), 0, 8), EINVAL) << opcode;
   }
   ibv_sge sge = client.memory->sge(0, 8);

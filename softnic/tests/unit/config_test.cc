@@ -40,8 +40,10 @@ TEST(SoftnicConfig, EmptyIsTwoPlainDevices) {
 
 TEST(SoftnicConfig, EachOptionIsTaken) {
   const auto devices = parse_config(
-      "a:mode=null,port=down,ports=2,port2=down,gid=none,move=never,kernel=never,peers=1000+1001,fail=reg_mr:ENOMEM,netdev=eth7,"
-      "mac=02:00:00:00:00:0a,pci=0000:3b:00.0,numa=1;b:rate=12.5GB/s,latency=2us,slow=1.05,strict=5GB/s,slow_sport=50000:1GB/s");
+      "a:mode=null,port=down,ports=2,port2=down,gid=none,move=never,kernel=never,peers=1000+1001,fail=reg_mr:ENOMEM,"
+      "netdev=eth7,"
+      "mac=02:00:00:00:00:0a,pci=0000:3b:00.0,numa=1;b:rate=12.5GB/s,latency=2us,slow=1.05,strict=5GB/"
+      "s,slow_sport=50000:1GB/s");
   ASSERT_EQ(devices.size(), 2u);
   const DeviceConfig& a = devices[0];
   EXPECT_EQ(a.mode, DeviceMode::kNull);
@@ -80,7 +82,8 @@ TEST(SoftnicConfig, TcpHasAPortAnAddressAndASecret) {
   const auto path = std::filesystem::temp_directory_path() / ("gdrperf-softnic-token-" + std::to_string(::getpid()));
   std::ofstream(path) << "sixteen bytes and more\n";
   const std::string token = "token=" + path.string();
-  const auto devices = parse_config("soft0:netdev=lo,tcp=on;soft1:tcp=5000,netdev=lo,shared=never," + token + ";soft2:tcp=off");
+  const auto devices =
+      parse_config("soft0:netdev=lo,tcp=on;soft1:tcp=5000,netdev=lo,shared=never," + token + ";soft2:tcp=off");
   ASSERT_EQ(devices.size(), 3u);
   EXPECT_EQ(devices[0].tcp_port, kDefaultTcpPort);
   EXPECT_TRUE(devices[0].address.loopback);
@@ -90,14 +93,17 @@ TEST(SoftnicConfig, TcpHasAPortAnAddressAndASecret) {
   EXPECT_EQ(devices[1].token, "sixteen bytes and more");
   EXPECT_EQ(devices[2].tcp_port, 0);
   std::ofstream(path) << "short\n";
-  EXPECT_THAT(refusal("soft0:netdev=lo,tcp=on," + token), AllOf(HasSubstr("5"), HasSubstr("16 to 4096"), HasSubstr("(column 24)")));
+  EXPECT_THAT(refusal("soft0:netdev=lo,tcp=on," + token),
+              AllOf(HasSubstr("5"), HasSubstr("16 to 4096"), HasSubstr("(column 24)")));
   std::filesystem::remove(path);
   EXPECT_THAT(refusal("soft0:netdev=lo,tcp=on," + token), AllOf(HasSubstr(token), HasSubstr("cannot read")));
   for (const char* port : {"0", "65536", "yes", "-1", ""}) {
-    EXPECT_THAT(refusal(std::string("soft0:netdev=lo,tcp=") + port), AllOf(HasSubstr("tcp="), HasSubstr("(column 17)"))) << port;
+    EXPECT_THAT(refusal(std::string("soft0:netdev=lo,tcp=") + port), AllOf(HasSubstr("tcp="), HasSubstr("(column 17)")))
+        << port;
   }
   EXPECT_THAT(refusal("soft0:shared=never"), HasSubstr("tcp="));
-  EXPECT_THAT(refusal("soft0:tcp=on,netdev=no-such-netdev"), AllOf(HasSubstr("no such interface"), HasSubstr("(column 14)")));
+  EXPECT_THAT(refusal("soft0:tcp=on,netdev=no-such-netdev"),
+              AllOf(HasSubstr("no such interface"), HasSubstr("(column 14)")));
 }
 
 TEST(SoftnicConfig, AFileHasADeviceALineAndComments) {

@@ -19,7 +19,8 @@ LinkConfig gigabyte() {
 }
 
 TEST(Instants, GoThereAndBack) {
-  for (const double span : {0.0, 1.0, 500.0, 1e9, 3600e9}) EXPECT_NEAR(ns(from_ns(Clock::get(), span)), span, 1 + span * 1e-9);
+  for (const double span : {0.0, 1.0, 500.0, 1e9, 3600e9})
+    EXPECT_NEAR(ns(from_ns(Clock::get(), span)), span, 1 + span * 1e-9);
 }
 
 TEST(PortSpeed, OccupancyIsBytesOverRate) {
@@ -51,7 +52,8 @@ TEST(PortSpeed, SlowStretchesBytesAndMessages) {
 // The numbers stand in shared memory, where a peer can write.
 TEST(PortSpeed, NoBitPatternIsATimeBeyondYears) {
   PortSpeed speed;
-  for (const double bad : {-1.0, 1e300, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double bad :
+       {-1.0, 1e300, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     speed.instants_per_byte = bad;
     EXPECT_EQ(speed.occupancy(1u << 20, kMtu), 0u) << bad;
   }

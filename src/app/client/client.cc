@@ -50,8 +50,9 @@ class RemoteClient : public Client {
     } catch (const Error& error) {
       const bool perftest = std::string_view(error.what()).find("perftest") != std::string_view::npos;
       if (!perftest && !error.hint().empty()) throw;
-      throw Error(error.code(), error.what(),
-                  fmt::format("a perftest server cannot prove a token: leave {} out to run against one", flags::kToken));
+      throw Error(
+          error.code(), error.what(),
+          fmt::format("a perftest server cannot prove a token: leave {} out to run against one", flags::kToken));
     }
   }
 
@@ -145,7 +146,9 @@ class RemoteClient : public Client {
                                             notice_);
     }
     if (perftest_) {
-      throw peer_error(address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time", "start 'gdrperf serve' there");
+      throw peer_error(
+          address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time",
+          "start 'gdrperf serve' there");
     }
     if (ticket_.empty())
       throw peer_error(address_.host + ": its gdrperf serves one run at a time",
@@ -178,7 +181,8 @@ class LocalClient : public Client {
     SessionTerms terms;
     terms.run.max_memory_bytes = max_memory_bytes_;
     auto serve = [stop = stop_.get(), channel = std::move(server), terms]() mutable {
-      proto::Channel served = std::move(channel);  // closed as the session ends, however that is: the client is told by it
+      proto::Channel served =
+          std::move(channel);  // closed as the session ends, however that is: the client is told by it
       serve_session(served, proto::admit_own_process(), *stop, [](const std::string&) {}, terms);
     };
     thread_ = start_thread("the local server", std::move(serve), [](const std::exception_ptr&) {});

@@ -50,7 +50,8 @@ std::optional<double> cpu_of_all(const std::vector<PartRun>& parts, std::optiona
 /// Ports of all: each is counted by the first part that uses it.
 void add_counters(Measurement& sum, const std::vector<PartRun>& parts) {
   std::set<std::string> seen;
-  const auto add = [&](gdrperf::Counters& to, const std::string& side, const report::EndRecord& end, const gdrperf::Counters& from) {
+  const auto add = [&](gdrperf::Counters& to, const std::string& side, const report::EndRecord& end,
+                       const gdrperf::Counters& from) {
     if (!seen.insert(fmt::format("{}{}:{}", side, end.device.raw(), end.port)).second) return;
     for (const auto& [name, count] : from) to[name] += count;
   };
@@ -92,7 +93,8 @@ void add_limit(std::optional<double>& all, const std::optional<double>& part) {
 void add_warnings(RunRecord& all, const std::vector<PartRun>& parts) {
   for (const PartRun& part : parts) {
     for (const std::string& warning : part.record.warnings) {
-      if (std::find(all.warnings.begin(), all.warnings.end(), warning) == all.warnings.end()) all.warnings.push_back(warning);
+      if (std::find(all.warnings.begin(), all.warnings.end(), warning) == all.warnings.end())
+        all.warnings.push_back(warning);
     }
   }
 }
@@ -109,8 +111,9 @@ RunRecord record_of_parts(const TestSpec& asked, const std::vector<PartRun>& par
   all.measured.incast = asked.incast > 1;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const RunRecord& record = parts[i].record;
-    all.measured.parts.push_back({parts[i].name, record.client.device, record.server.device, record.client.cpu, record.server.cpu,
-                                  record.spec.qps, record.client.buffer, record.server.buffer, sum.gbytes[i]});
+    all.measured.parts.push_back({parts[i].name, record.client.device, record.server.device, record.client.cpu,
+                                  record.server.cpu, record.spec.qps, record.client.buffer, record.server.buffer,
+                                  sum.gbytes[i]});
     add_standstill(all.measured, parts[i]);
     if (i == 0) continue;
     add_limit(all.client.rate_limit_gbps, record.client.rate_limit_gbps);

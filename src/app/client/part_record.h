@@ -16,6 +16,7 @@ struct PartRun {
 };
 
 /// The record of all: ends and settings of the first, figures of the sum. `asked` as it was before it was dealt.
-report::RunRecord record_of_parts(const TestSpec& asked, const std::vector<PartRun>& parts, const engine::Together& together);
+report::RunRecord record_of_parts(const TestSpec& asked, const std::vector<PartRun>& parts,
+                                  const engine::Together& together);
 
 }  // namespace gdrperf::app

@@ -13,7 +13,8 @@
 
 namespace gdrperf::app {
 
-/// Runs at the same time as one, for those who watch it: the sum of their rates and intervals, the samples of each in turn. Thread-safe.
+/// Runs at the same time as one, for those who watch it: the sum of their rates and intervals, the samples of each in
+/// turn. Thread-safe.
 class PartWatch {
  public:
   /// `inner` null: nobody watches; else it outlives this.

@@ -30,12 +30,12 @@ Rails rails_of(const TestSpec& spec);
 /// Whether `spec` asks for several runs at the same time.
 bool has_parts(const TestSpec& spec);
 
-/// QPs, a rate and a number of messages are dealt to the threads of each rail, or to the clients of an incast; memory is of each rail
-/// where `spec` has a list. Throws usage_error where there is too little to deal.
+/// QPs, a rate and a number of messages are dealt to the threads of each rail, or to the clients of an incast; memory
+/// is of each rail where `spec` has a list. Throws usage_error where there is too little to deal.
 std::vector<PartPlan> plan_parts(const TestSpec& spec, const Rails& rails);
 
-/// All parts of `spec` at the same time, each on a thread and by a connection of its own; the record of their sum. Throws the first
-/// failure, which names its part.
+/// All parts of `spec` at the same time, each on a thread and by a connection of its own; the record of their sum.
+/// Throws the first failure, which names its part.
 report::RunRecord run_parts(Client& client, const TestSpec& spec);
 
 }  // namespace gdrperf::app

@@ -16,9 +16,12 @@ namespace gdrperf::app {
 namespace {
 
 /// In the order in which they are taken by rule; a dma-buf that is mapped over PCIe is for those who ask.
-constexpr Registration kWays[] = {Registration::kDataDirect, Registration::kDmabuf, Registration::kDmabufPcie, Registration::kPeermem};
+constexpr Registration kWays[] = {Registration::kDataDirect, Registration::kDmabuf, Registration::kDmabufPcie,
+                                  Registration::kPeermem};
 
-std::string word_of(Registration way) { return to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(way)); }
+std::string word_of(Registration way) {
+  return to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(way));
+}
 
 /// The latency test of the same operation, of messages that are small.
 TestSpec latency_of(TestSpec spec) {
@@ -65,14 +68,17 @@ std::vector<RegistrationRow> try_registrations(const TestSpec& spec, const RunOn
 }
 
 void print_registrations(const std::vector<RegistrationRow>& rows, const TestSpec& spec, std::ostream& out) {
-  Table table({flag<&TestSpec::registration>(), "registered", fmt::format("{} GB/s", format_size(spec.size_bytes)), "8 B us", "why not"});
+  Table table({flag<&TestSpec::registration>(), "registered", fmt::format("{} GB/s", format_size(spec.size_bytes)),
+               "8 B us", "why not"});
   const auto figure = [](double value) {
     return value > 0 ? fmt::format("{}", plain_digits(value)) : std::string("-");
   };
   for (const RegistrationRow& row : rows) {
-    table.add({word_of(row.way), row.registered ? "yes" : "no", figure(row.gbytes), figure(row.latency_us), row.why_not});
+    table.add(
+        {word_of(row.way), row.registered ? "yes" : "no", figure(row.gbytes), figure(row.latency_us), row.why_not});
   }
-  out << fmt::format("\nGPU memory given to {} in each way\n", spec.client.device.empty() ? "the NIC" : spec.client.device);
+  out << fmt::format("\nGPU memory given to {} in each way\n",
+                     spec.client.device.empty() ? "the NIC" : spec.client.device);
   table.print(out);
   const auto taken = std::find_if(rows.begin(), rows.end(), [](const RegistrationRow& row) {
     return row.registered && row.way != Registration::kDmabufPcie;

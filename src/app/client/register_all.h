@@ -21,8 +21,8 @@ struct RegistrationRow {
 
 using RunOne = std::function<report::RunRecord(const TestSpec&)>;
 
-/// Runs `spec`, and the latency of its operation, once for each way. A way that is refused (Error::kEnvironment) is a row that
-/// says why; other errors are thrown.
+/// Runs `spec`, and the latency of its operation, once for each way. A way that is refused (Error::kEnvironment) is a
+/// row that says why; other errors are thrown.
 std::vector<RegistrationRow> try_registrations(const TestSpec& spec, const RunOne& run);
 
 /// Throws usage_error where neither end is in GPU memory, Error(kEnvironment) where this end has none.

@@ -158,7 +158,9 @@ double carried_alone(Client& client, TestSpec stream) {
 StopRule longer_than(const StopRule& test) {
   StopRule rule;
   rule.forever = test.forever;
-  if (!rule.forever) rule.duration = test.iterations ? std::chrono::nanoseconds(kNumberTakes) : test.duration.value_or(test.cap) + kBeyond;
+  if (!rule.forever)
+    rule.duration =
+        test.iterations ? std::chrono::nanoseconds(kNumberTakes) : test.duration.value_or(test.cap) + kBeyond;
   return rule;
 }
 
@@ -186,7 +188,8 @@ report::RunRecord run_under_load(Client& client, const TestSpec& spec) {
     guest->open();
     if (load.share > 0) under.alone_gbytes = carried_alone(*guest, stream_spec);
     stream_spec.rate_per_s = load.rate.per_s;
-    stream_spec.rate_bytes_per_s = load.share > 0 && load.share < 1 ? load.share * under.alone_gbytes * 1e9 : load.rate.bytes_per_s;
+    stream_spec.rate_bytes_per_s =
+        load.share > 0 && load.share < 1 ? load.share * under.alone_gbytes * 1e9 : load.rate.bytes_per_s;
     stream_spec.stop = longer_than(spec.stop);
     Stream stream(*guest, stream_spec);
     stream.begin(client.terms().stop);

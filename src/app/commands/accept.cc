@@ -63,7 +63,8 @@ struct AcceptOptions : SweepOptions {
 
 PlanEdit judged_plan(const AcceptOptions& options) {
   return [&options](std::vector<PlannedRun>& runs) {
-    if (!options.floors.empty()) Floors::parse(read_file(options.floors, std::size_t{1} << 20), options.floors).ask(runs);
+    if (!options.floors.empty())
+      Floors::parse(read_file(options.floors, std::size_t{1} << 20), options.floors).ask(runs);
     if (options.own_time) return;
     const auto each = time_of_each(runs.size(), options.within);
     for (PlannedRun& run : runs) run.spec.stop.cap = each;
@@ -92,8 +93,11 @@ int run_accept(const AcceptOptions& options, const Argv& argv) {
 
 void add_options(CLI::App& command, AcceptOptions& options) {
   add_sweep_options(command, options, "1M");
-  command.add_option("--floors", options.floors, "minimum rates by pair, relation or all, used instead of the share of the maximum")
-      ->type_name("FILE")->group("What to run");
+  command
+      .add_option("--floors", options.floors,
+                  "minimum rates by pair, relation or all, used instead of the share of the maximum")
+      ->type_name("FILE")
+      ->group("What to run");
   command.add_option_function<std::string>(
       "--within", [&options](const std::string& text) { 
         options.within = parse_duration(text, "--within");
@@ -113,7 +117,8 @@ void add_accept_command(CLI::App& app, Action& action) {
   command->footer(kAcceptFooter);
   command->final_callback([options, command, &action] {
     const Typed typed = typed_on(*command);
-    options->own_time = typed(stop_flag<&StopRule::cap>()) || typed(stop_flag<&StopRule::duration>()) || typed(stop_flag<&StopRule::iterations>());
+    options->own_time = typed(stop_flag<&StopRule::cap>()) || typed(stop_flag<&StopRule::duration>()) ||
+                        typed(stop_flag<&StopRule::iterations>());
     report::Required& required = options->output.required;
     if (!required.min_gbps && !required.min_efficiency) required.min_efficiency = kShare;
     options->without_effect = without_effect(*options, options->tests, may_use_gpus(*options), typed);

@@ -48,12 +48,15 @@ Results of gdrperf cluster go into a folder of their cluster:
 int add(const BaselineOptions& options, std::ostream& out) {
   std::vector<std::string> sessions;
   std::vector<std::string> clusters;
-  for (const std::string& path : compare::documents_at(options.results)) (is_cluster_file(path) ? clusters : sessions).push_back(path);
+  for (const std::string& path : compare::documents_at(options.results))
+    (is_cluster_file(path) ? clusters : sessions).push_back(path);
   if (!clusters.empty() && !sessions.empty()) {
-    throw usage_error(fmt::format("{} is a result of gdrperf cluster, {} is another's", clusters.front(), sessions.front()),
-                      "add both kinds one after the other; nothing was stored");
+    throw usage_error(
+        fmt::format("{} is a result of gdrperf cluster, {} is another's", clusters.front(), sessions.front()),
+        "add both kinds one after the other; nothing was stored");
   }
-  for (const compare::Stored& each : clusters.empty() ? compare::store_documents(sessions, options.store) : store_clusters(clusters, options.store)) {
+  for (const compare::Stored& each :
+       clusters.empty() ? compare::store_documents(sessions, options.store) : store_clusters(clusters, options.store)) {
     out << fmt::format("{}: {} added, {} there already, {} sessions now\n", each.folder, each.added,
                        each.already_there, each.sessions);
   }
@@ -83,7 +86,8 @@ int noise(const BaselineOptions& options, std::ostream& out) {
 int trend(const BaselineOptions& options, std::ostream& out) {
   constexpr double kAlpha = 0.01;
   std::vector<compare::Session> sessions;
-  for (const std::string& path : compare::documents_at(options.results)) sessions.push_back(compare::read_session(path));
+  for (const std::string& path : compare::documents_at(options.results))
+    sessions.push_back(compare::read_session(path));
   const std::size_t documents = sessions.size();
   const compare::Trends trends = compare::find_trends(std::move(sessions), options.threshold, kAlpha);
   Table table({"cell", "since", "before", "after", "change", "sessions", "p"});
@@ -117,10 +121,13 @@ int trend(const BaselineOptions& options, std::ostream& out) {
 int list(const BaselineOptions& options, std::ostream& out) {
   Table table({"machine", "sessions", "from", "to", "noise"});
   for (const compare::StoredMachine& each : compare::machines_of(options.store)) {
-    table.add({each.machine, std::to_string(each.sessions), each.first, each.last, each.noise ? "recorded" : "not recorded"});
+    table.add(
+        {each.machine, std::to_string(each.sessions), each.first, each.last, each.noise ? "recorded" : "not recorded"});
   }
   for (const StoredCluster& each : clusters_of(options.store)) {
-    const auto [first, last] = std::minmax_element(each.results.begin(), each.results.end(), [](const ClusterFile& a, const ClusterFile& b) { return a.started < b.started; });
+    const auto [first, last] =
+        std::minmax_element(each.results.begin(), each.results.end(),
+                            [](const ClusterFile& a, const ClusterFile& b) { return a.started < b.started; });
     table.add({each.name, std::to_string(each.results.size()), first->started, last->started, "of its results"});
   }
   table.print(out);
@@ -185,13 +192,17 @@ void add_baseline_command(CLI::App& app, Action& action) {
   constexpr const char* kResults = "Result documents, or folders of them";
   using Task = BaselineOptions::Task;
   takes(task("add", "Store documents under the key of their machine", Task::kAdd), "RESULTS", kResults)->required();
-  takes(task("noise", "Measure how much unchanged sessions differ, and record it", Task::kNoise), "RESULTS", kResults)->required();
+  takes(task("noise", "Measure how much unchanged sessions differ, and record it", Task::kNoise), "RESULTS", kResults)
+      ->required();
   CLI::App* trend = task("trend", "Show where the level of a cell changed over time: change points by circular binary "
                          "segmentation on ranks (advice, no verdict)", Task::kTrend);
   takes(trend, "RESULTS", kResults)->required();
   task("list", "List the machines that the store has, with their sessions", Task::kList);
-  takes(task("show", "Show the cells of a machine: sessions, median, range", Task::kShow), "MACHINE", "Machine, as list names it (default: the only one)");
-  takes(task("rm", "Remove machines or single documents from the store", Task::kRemove), "WHAT", "Machines, or MACHINE/FILE.json")->required();
+  takes(task("show", "Show the cells of a machine: sessions, median, range", Task::kShow), "MACHINE",
+        "Machine, as list names it (default: the only one)");
+  takes(task("rm", "Remove machines or single documents from the store", Task::kRemove), "WHAT",
+        "Machines, or MACHINE/FILE.json")
+      ->required();
   trend->add_option_function<std::string>(
           "--threshold",
           [options](const std::string& text) { options->threshold = parse_percent(text, "--threshold"); },

@@ -96,7 +96,8 @@ std::vector<std::string> telling_lines(const std::string& output, StepVerdict ve
     const std::string line(trimmed(each));
     if (line.empty()) continue;
     last = line;
-    const bool tells = std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view word) { return line.find(word) != line.npos; });
+    const bool tells = std::any_of(std::begin(kWords), std::end(kWords),
+                                   [&](std::string_view word) { return line.find(word) != line.npos; });
     if (!tells) continue;
     if (lines.size() < kMostStepLines) lines.push_back(line.substr(0, 200));
     else ++more;
@@ -116,39 +117,53 @@ StepOutcome run_step(const Step& step) {
   const bool exited = result.end == ProgramResult::End::kExited;
   const bool undecided = exited && result.status == static_cast<int>(ExitCode::kInconclusive);
   outcome.verdict = result.ok() ? StepVerdict::kPass : undecided ? StepVerdict::kUnsure : StepVerdict::kFail;
-  outcome.lines = exited ? telling_lines(result.output, outcome.verdict) : std::vector<std::string>{"it did not end by itself"};
+  outcome.lines =
+      exited ? telling_lines(result.output, outcome.verdict) : std::vector<std::string>{"it did not end by itself"};
   return outcome;
 }
 
 int run_bringup(const BringupOptions& options) {
   constexpr const char* kNames[] = {"PASS  ", "UNSURE", "FAIL  "};
-  std::cout << printable(fmt::format("Bring-up of {} with {}", report::collect_environment().hostname, options.host)) << "\n\n" << std::flush;
+  std::cout << printable(fmt::format("Bring-up of {} with {}", report::collect_environment().hostname, options.host))
+            << "\n\n"
+            << std::flush;
   StepVerdict worst = StepVerdict::kPass;
   std::string first;
   for (const Step& step : steps_of(options)) {
     const StepOutcome outcome = run_step(step);
     const std::string command = fmt::format("gdrperf {}", fmt::join(step.words, " "));
-    std::cout << printable(fmt::format("{}  {:<18} {:>6.1f} s  {}", kNames[static_cast<int>(outcome.verdict)], step.what, outcome.seconds, command)) << '\n';
+    std::cout << printable(fmt::format("{}  {:<18} {:>6.1f} s  {}", kNames[static_cast<int>(outcome.verdict)],
+                                       step.what, outcome.seconds, command))
+              << '\n';
     for (const std::string& line : outcome.lines) std::cout << "          " << printable(line) << '\n';
     std::cout << std::flush;
     if (outcome.verdict != StepVerdict::kPass && first.empty()) first = command;
     worst = std::max(worst, outcome.verdict);
   }
-  std::cout << "\nVerdict: " << (worst == StepVerdict::kPass ? "ready" : worst == StepVerdict::kFail ? "not ready" : "undecided");
+  std::cout << "\nVerdict: "
+            << (worst == StepVerdict::kPass   ? "ready"
+                : worst == StepVerdict::kFail ? "not ready"
+                                              : "undecided");
   if (!first.empty()) std::cout << printable(fmt::format("; run '{}' for details", first));
   std::cout << '\n';
-  return static_cast<int>(worst == StepVerdict::kPass ? ExitCode::kOk : worst == StepVerdict::kFail ? ExitCode::kRegression : ExitCode::kInconclusive);
+  return static_cast<int>(worst == StepVerdict::kPass   ? ExitCode::kOk
+                          : worst == StepVerdict::kFail ? ExitCode::kRegression
+                                                        : ExitCode::kInconclusive);
 }
 
 }  // namespace
 
 void add_bringup_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BringupOptions>();
-  CLI::App* command = app.add_subcommand("bringup", "Bring up a new machine: doctor, verify, accept, and a summary page");
+  CLI::App* command =
+      app.add_subcommand("bringup", "Bring up a new machine: doctor, verify, accept, and a summary page");
   command->add_option("HOST", options->host, "server: HOST or HOST:PORT ('gdrperf serve' runs there)")->required();
   command
       ->add_option_function<std::string>(
-          "-p,--port", [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, 65535)); },
+          "-p,--port",
+          [options](const std::string& text) {
+            options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, 65535));
+          },
           fmt::format("TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
   command->add_option(flags::kToken, options->token, "file with the server's secret")->type_name("FILE");

@@ -102,7 +102,8 @@ int print_plan(const ClusterOptions& options, std::ostream& out) {
   const cluster::PlanRates rates = plan_rates(options);
   const cluster::Fabric fabric = cluster::uniform_fabric(ranks, options.rails, 0);
   const cluster::Plan plan = cluster::make_plan(fabric, options.test.schedule, rates);
-  out << fmt::format("{} nodes x {} NICs: {} rounds of {} runs each, {} links in all\n", ranks, options.rails, plan.rounds, rates.runs, plan.links);
+  out << fmt::format("{} nodes x {} NICs: {} rounds of {} runs each, {} links in all\n", ranks, options.rails,
+                     plan.rounds, rates.runs, plan.links);
   const double measured = rates.runs * rates.run_seconds * static_cast<double>(plan.rounds);
   out << fmt::format("time: {:.1f} s, {} s of it what starting and ending runs takes ({}); retests come on top\n",
                      plan.seconds, plain_digits(plan.seconds - measured, 3),
@@ -110,7 +111,8 @@ int print_plan(const ClusterOptions& options, std::ostream& out) {
   out << fmt::format("data: {} GB at {} GB/s a NIC\n", plain_digits(plan.gigabytes), plain_digits(rates.nic_gbytes));
   out << fmt::format("load: {} of {} NICs send simultaneously, {} GB/s in total; each NIC sends {:.1f} s\n",
                      plan.most_links, ranks * options.rails, plain_digits(plan.most_gbytes), plan.nic_seconds);
-  if (const auto on_top = cluster::plan_patterns(fabric, options.patterns, options.test.schedule.seed, rates); on_top.steps > 0) {
+  if (const auto on_top = cluster::plan_patterns(fabric, options.patterns, options.test.schedule.seed, rates);
+      on_top.steps > 0) {
     out << fmt::format("patterns: {} steps on top, {:.1f} s, {} GB\n", on_top.steps, on_top.seconds,
                        plain_digits(on_top.gigabytes));
   }
@@ -177,9 +179,10 @@ void print_witness(const ClusterFile& baseline, const ClusterFile& now, std::ost
       return change.host == nic.host && change.device == nic.device;
     });
     if (at == comparison.changes.end()) continue;
-    out << fmt::format("baseline: NIC {} of {} is at {:+.1f} % of what it {} then{}\n", nic.device, nic.host,
-                       at->change_percent, std::string_view(at->way) == "sends" ? "sent" : "received",
-                       is_regression(*at, kBaselineShare) ? ": it became slow" : ": it was so before, or is within its noise");
+    out << fmt::format(
+        "baseline: NIC {} of {} is at {:+.1f} % of what it {} then{}\n", nic.device, nic.host, at->change_percent,
+        std::string_view(at->way) == "sends" ? "sent" : "received",
+        is_regression(*at, kBaselineShare) ? ": it became slow" : ": it was so before, or is within its noise");
   }
   out << to_text(comparison, baseline, now, kBaselineShare);
 }
@@ -188,7 +191,10 @@ void print_witness(const ClusterFile& baseline, const ClusterFile& now, std::ost
 class Report {
  public:
   Report(const ClusterOptions& options, const Star& star, const cluster::Launch& launch)
-      : options_(options), star_(star), launch_(launch), started_(report::rfc3339_utc(std::chrono::system_clock::now())) {}
+      : options_(options),
+        star_(star),
+        launch_(launch),
+        started_(report::rfc3339_utc(std::chrono::system_clock::now())) {}
 
   void round_done(const ClusterResult& result) const {
     if (!options_.json.empty() && options_.json != "-") write(result);

@@ -116,7 +116,8 @@ Sides read_sides(CompareOptions& options) {
   };
   Sides sides = read();
   if (imported.empty()) return sides;
-  if (imported.contains("-")) throw usage_error("standard input: a document of 'gdrperf import' is read twice", "give it as a file");
+  if (imported.contains("-"))
+    throw usage_error("standard input: a document of 'gdrperf import' is read twice", "give it as a file");
   options.settings.across.insert(compare::condition_names().begin(), compare::condition_names().end());
   sides = read();
   for (const std::string& path : imported) {
@@ -252,7 +253,9 @@ void add_judgement(CLI::App* command, const std::shared_ptr<CompareOptions>& opt
   command
       ->add_option_function<std::string>(
           flags::kSensitivity,
-          [options](const std::string& text) { options->settings.sensitivity = parse_percent(text, flags::kSensitivity); },
+          [options](const std::string& text) {
+            options->settings.sensitivity = parse_percent(text, flags::kSensitivity);
+          },
           "change that must be visible: a cell whose limit is wider is blind, not ok (default: 10%)")
       ->type_name("PERCENT");
   command
@@ -301,7 +304,8 @@ void add_compare_command(CLI::App& app, Action& action) {
           "pairs that moved")
       ->type_name("WHAT");
   command->add_flag("-a,--all", options->all, "Show cells that are ok, too");
-  command->add_option("--json", options->json, "write everything as JSON to FILE (- for standard output)")->type_name("FILE");
+  command->add_option("--json", options->json, "write everything as JSON to FILE (- for standard output)")
+      ->type_name("FILE");
   command->add_option("--markdown", options->markdown, "write a summary page to FILE (- for standard output)")
       ->type_name("FILE");
   command->footer(kCompareFooter);
@@ -329,7 +333,8 @@ int compare_relations(const CompareOptions& options, std::ostream& out, std::ost
 // Results of `gdrperf cluster`, NIC by NIC. nullopt when they are of another kind.
 std::optional<int> compare_as_clusters(const CompareOptions& options, std::ostream& out) {
   std::error_code ignored;
-  if (options.recent.empty() || !std::filesystem::is_regular_file(options.recent.front(), ignored) || !is_cluster_file(options.recent.front())) {
+  if (options.recent.empty() || !std::filesystem::is_regular_file(options.recent.front(), ignored) ||
+      !is_cluster_file(options.recent.front())) {
     return std::nullopt;
   }
   if (options.recent.size() != 1 || !options.json.empty() || !options.markdown.empty() || !options.rerun.empty()) {

@@ -57,7 +57,8 @@ Json claims_to_json(const DeviceInfo& device) {
   for (const verbs::DataPath& path : device.data_paths) {
     paths.push_back({{"way", path.way}, {"state", path.state}, {"note", path.note}});
   }
-  return {{"limits", std::move(limits)}, {"atomics", device.atomics}, {"odp", device.odp}, {"data_path", std::move(paths)}};
+  return {
+      {"limits", std::move(limits)}, {"atomics", device.atomics}, {"odp", device.odp}, {"data_path", std::move(paths)}};
 }
 
 Json to_json(const DeviceInfo& device) {

@@ -45,7 +45,8 @@ struct ImportOptions {
 
 std::string formats_text() {
   std::string text = "\nIt reads:\n";
-  for (const report::ImportFormat& each : report::import_formats()) text += fmt::format("  {:<14} {}\n", each.name, each.help);
+  for (const report::ImportFormat& each : report::import_formats())
+    text += fmt::format("  {:<14} {}\n", each.name, each.help);
   return text;
 }
 
@@ -79,7 +80,8 @@ std::string summary_of(const std::vector<report::RunRecord>& runs) {
   }
   std::string text;
   for (const auto& [test, sizes] : tests) {
-    text += fmt::format("{}{} run{} of {}, {}", text.empty() ? "" : "; ", sizes.runs, sizes.runs == 1 ? "" : "s", test, format_size(sizes.least));
+    text += fmt::format("{}{} run{} of {}, {}", text.empty() ? "" : "; ", sizes.runs, sizes.runs == 1 ? "" : "s", test,
+                        format_size(sizes.least));
     if (sizes.most > sizes.least) text += " to " + format_size(sizes.most);
   }
   return text;
@@ -91,7 +93,8 @@ report::Imported read(const std::string& path, const ImportOptions& options) {
 }
 
 int run_import(const ImportOptions& options, const Argv& argv) {
-  if (std::count(options.files.begin(), options.files.end(), "-") > 1) throw usage_error("'-' (standard input) can be one file only");
+  if (std::count(options.files.begin(), options.files.end(), "-") > 1)
+    throw usage_error("'-' (standard input) can be one file only");
   Clock::time_point started = Clock::now();
   for (const std::string& path : options.files) started = std::min(started, written_at(path));
   report::Document document(report::this_tool(argv), report::rfc3339_utc(started));
@@ -109,7 +112,8 @@ int run_import(const ImportOptions& options, const Argv& argv) {
     }
     say(fmt::format("{}: {}", printable(path), summary_of(imported.runs)));
   }
-  if (!options.hints.relation.empty() && !gpu) throw usage_error(fmt::format("{}: no run in it is in GPU memory", flags::kRelation), "leave it out");
+  if (!options.hints.relation.empty() && !gpu)
+    throw usage_error(fmt::format("{}: no run in it is in GPU memory", flags::kRelation), "leave it out");
   if (options.hints.peer_device.empty() || options.hints.peer_buffer.empty()) {
     document.add_warning("only the side that printed is known: the peer is assumed to have the same device and memory");
   }
@@ -122,16 +126,23 @@ int run_import(const ImportOptions& options, const Argv& argv) {
 void add_import_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ImportOptions>();
   CLI::App* command = app.add_subcommand("import", "Convert perftest's output to a result document");
-  command->add_option("FILE", options->files, "What it printed or wrote (- for standard input); several are one session")->required();
-  command->add_option("-o,--output", options->output, "where to write it, - for standard output (default: -)")->type_name("FILE");
+  command
+      ->add_option("FILE", options->files, "What it printed or wrote (- for standard input); several are one session")
+      ->required();
+  command->add_option("-o,--output", options->output, "where to write it, - for standard output (default: -)")
+      ->type_name("FILE");
   command
       ->add_option_function<std::string>(
           flags::kRelation, [options](const std::string& text) { options->hints.relation = parse_relation(text); },
           "relation of GPU and NIC, of runs in GPU memory: PIX, PXB, PHB, NODE or SYS")
       ->type_name("RELATION");
-  command->add_option("--peer-dev", options->hints.peer_device, "device of the side that printed nothing here (default: the same device)")
+  command
+      ->add_option("--peer-dev", options->hints.peer_device,
+                   "device of the side that printed nothing here (default: the same device)")
       ->type_name("NAME");
-  command->add_option("--peer-buffer", options->hints.peer_buffer, "its kind of memory, such as host or cuda:0 (default: the same)")
+  command
+      ->add_option("--peer-buffer", options->hints.peer_buffer,
+                   "its kind of memory, such as host or cuda:0 (default: the same)")
       ->type_name("KIND");
   command->footer(formats_text() + kImportFooter);
   command->final_callback([options, &action] {

@@ -34,7 +34,8 @@ const CLI::App& named(const CLI::App& app, const std::string& command) {
     if (each->get_name() == command) return *each;
     names.push_back(each->get_name());
   }
-  throw usage_error(fmt::format("man: there is no command '{}'", command), fmt::format("there are {}", fmt::join(names, ", ")));
+  throw usage_error(fmt::format("man: there is no command '{}'", command),
+                    fmt::format("there are {}", fmt::join(names, ", ")));
 }
 
 /// "-s,--size"; "HOST" of a positional.
@@ -173,8 +174,10 @@ std::vector<std::string> command_names(const CLI::App& app) {
 void complete_bash(std::ostream& out, const CLI::App& app) {
   out << "# Completion of gdrperf for bash, as 'gdrperf completion' prints it.\n_gdrperf() {\n"
          "  local current=${COMP_WORDS[COMP_CWORD]} words=\n  case ${COMP_WORDS[COMP_CWORD-1]} in\n";
-  print_cases(out, app, "    {}) words=\"{}\" ;;\n", "        {}) words=\"{}\" ;;\n", "    *)\n      case ${COMP_WORDS[1]} in\n");
-  out << fmt::format("      esac\n      [ \"$COMP_CWORD\" -eq 1 ] && words=\"{}\" ;;\n  esac\n", joined_words(command_names(app)));
+  print_cases(out, app, "    {}) words=\"{}\" ;;\n", "        {}) words=\"{}\" ;;\n",
+              "    *)\n      case ${COMP_WORDS[1]} in\n");
+  out << fmt::format("      esac\n      [ \"$COMP_CWORD\" -eq 1 ] && words=\"{}\" ;;\n  esac\n",
+                     joined_words(command_names(app)));
   // Nothing fits: names of files.
   out << "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n}\ncomplete -o default -F _gdrperf gdrperf\n";
 }
@@ -207,7 +210,8 @@ void complete_fish(std::ostream& out, const CLI::App& app) {
       for (const std::string& name : option->get_lnames()) out << " -l " << name;
       for (const std::string& name : option->get_snames()) out << " -s " << name;
       if (option->get_items_expected_max() > 0) out << " -r";
-      if (const auto found = values.find(flag_of(*option)); found != values.end()) out << " -f -a " << fish_quoted(found->second);
+      if (const auto found = values.find(flag_of(*option)); found != values.end())
+        out << " -f -a " << fish_quoted(found->second);
       out << " -d " << fish_quoted(option->get_description()) << '\n';
     }
   }
@@ -260,9 +264,10 @@ void add_manual_commands(CLI::App& app, Action& action) {
       };
     });
   };
-  add("man", "Print the manual page: gdrperf man | man -l -", "COMMAND", "the page of this one (default: of all)", print_man);
-  add("completion", "Print shell completion: source <(gdrperf completion)", "SHELL", "bash, fish or zsh (default: bash)",
-      print_completion);
+  add("man", "Print the manual page: gdrperf man | man -l -", "COMMAND", "the page of this one (default: of all)",
+      print_man);
+  add("completion", "Print shell completion: source <(gdrperf completion)", "SHELL",
+      "bash, fish or zsh (default: bash)", print_completion);
 }
 
 }  // namespace gdrperf::app

@@ -108,7 +108,8 @@ page::Page gather(const std::vector<std::string>& paths) {
   for (const std::string& file : files) add_file(file, page, with_runs);
   for (const std::string& folder : folders) add_folder(folder, with_runs, page);
   if (folders.empty()) {
-    for (std::size_t i = 1; i < with_runs.size(); ++i) page.comparisons.push_back(side_by_side(with_runs[0], with_runs[i]));
+    for (std::size_t i = 1; i < with_runs.size(); ++i)
+      page.comparisons.push_back(side_by_side(with_runs[0], with_runs[i]));
   }
   return page;
 }
@@ -135,8 +136,10 @@ void add_report_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand("report", "Write an HTML report: verdict, charts, tables in one file");
   command->add_option("RESULTS", options->results, "Result documents (- for standard input), or folders of a baseline");
-  command->add_option("-o,--output", options->output,
-                      "where to write it, - for standard output (default: report.html; standard output for the other formats)")
+  command
+      ->add_option(
+          "-o,--output", options->output,
+          "where to write it, - for standard output (default: report.html; standard output for the other formats)")
       ->type_name("FILE");
   command
       ->add_option_function<std::string>(
@@ -153,8 +156,9 @@ int run_report(const ReportOptions& options, std::ostream& err) {
   const bool html = options.form == ReportOptions::Form::kHtml;
   const std::string output = !options.output.empty() ? options.output : html ? "report.html" : "-";
   if (options.results.empty()) {
-    throw usage_error("RESULTS is missing: report needs the file of a sweep",
-                      "make one with 'gdrperf sweep --local --json results.json', then run 'gdrperf report results.json'");
+    throw usage_error(
+        "RESULTS is missing: report needs the file of a sweep",
+        "make one with 'gdrperf sweep --local --json results.json', then run 'gdrperf report results.json'");
   }
   const page::Page page = gather(options.results);
   if (options.form == ReportOptions::Form::kSvg && page.documents.empty()) {

@@ -87,22 +87,29 @@ std::vector<ScenarioTest> wanted(const Scenario& scenario, const std::vector<std
   if (only.empty()) return scenario.tests;
   std::vector<ScenarioTest> tests;
   for (const std::string& name : only) {
-    const auto found = std::find_if(scenario.tests.begin(), scenario.tests.end(), [&](const auto& test) { return test.name == name; });
+    const auto found =
+        std::find_if(scenario.tests.begin(), scenario.tests.end(), [&](const auto& test) { return test.name == name; });
     if (found != scenario.tests.end()) {
       tests.push_back(*found);
       continue;
     }
     std::vector<std::string> names;
     for (const ScenarioTest& test : scenario.tests) names.push_back(test.name);
-    throw usage_error(fmt::format("--only '{}': no such test in {}", name, scenario.file), fmt::format("there are {}", fmt::join(names, ", ")));
+    throw usage_error(fmt::format("--only '{}': no such test in {}", name, scenario.file),
+                      fmt::format("there are {}", fmt::join(names, ", ")));
   }
   return tests;
 }
 
 class ScenarioRun {
  public:
-  ScenarioRun(const RunOptions& options, const Scenario& scenario, std::vector<ScenarioTest> tests, const Argv& argv, const StopSignal& stop)
-      : options_(options), scenario_(scenario), tests_(std::move(tests)), stop_(stop), sink_(options.json),
+  ScenarioRun(const RunOptions& options, const Scenario& scenario, std::vector<ScenarioTest> tests, const Argv& argv,
+              const StopSignal& stop)
+      : options_(options),
+        scenario_(scenario),
+        tests_(std::move(tests)),
+        stop_(stop),
+        sink_(options.json),
         document_(report::this_tool(argv), scenario.file, scenario.text, names_of(tests_)) {}
 
   int run() {
@@ -157,7 +164,8 @@ class ScenarioRun {
     worst_ = std::max(worst_, code);
     if (!sink_.given() || options_.dry_run) return;
     std::error_code none;
-    document_.add({test.name, test.line, test.words(), code}, std::filesystem::exists(file, none) ? read_file(file, kLargestDocument) : "");
+    document_.add({test.name, test.line, test.words(), code},
+                  std::filesystem::exists(file, none) ? read_file(file, kLargestDocument) : "");
     if (!sink_.is_stream() && document_.any()) sink_.write(document_.to_json());
   }
 
@@ -213,11 +221,14 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("FILE", options->file, "scenario ('-': standard input)")->required();
   command->add_option("--only", options->only, "only tests with these names")->type_name("NAMES")->delimiter(',');
   command->add_flag("--dry-run", options->dry_run, "print the plan, the time and the memory of each test, and exit");
-  command->add_option("--json", options->json, "write one JSON document of all tests ('-': standard output)")->type_name("FILE");
+  command->add_option("--json", options->json, "write one JSON document of all tests ('-': standard output)")
+      ->type_name("FILE");
   command->add_flag("--progress", options->progress, "report progress once a second, as lines on standard error");
   CLI::Option* quiet = command->add_flag_callback("--quiet", [options] { options->talk = Talk::kQuiet; },
                                                   "print no table and no progress");
-  command->add_flag_callback("-v,--verbose", [options] { options->talk = Talk::kVerbose; }, "print how each row was measured")
+  command
+      ->add_flag_callback(
+          "-v,--verbose", [options] { options->talk = Talk::kVerbose; }, "print how each row was measured")
       ->excludes(quiet);
   command->add_option("--color,--colour", options->colour, "colour: auto, always, never")->type_name("WHEN");
   command->footer(kRunFooter);

@@ -90,7 +90,8 @@ std::string first_device() {
 }
 
 std::vector<Case> cases_of(const VerifyOptions& options) {
-  std::vector<std::string> kinds = options.buffers.empty() ? mem::buffers_at_hand() : mem::expand_kinds(options.buffers, "--buffers");
+  std::vector<std::string> kinds =
+      options.buffers.empty() ? mem::buffers_at_hand() : mem::expand_kinds(options.buffers, "--buffers");
   std::vector<Case> cases;
   const auto add = [&](const std::string& client, const std::string& server) {
     Case one{fmt::format("{} to {}", client, server), options.spec.client, options.spec.server};
@@ -172,7 +173,8 @@ class Verification {
       if (!spec.stop.iterations && !spec.stop.duration) spec.stop.iterations = messages_for(test, size);
       try {
         client_.open();
-        const LiveScope shown(live_, done_ + row.sizes_bytes.size(), fmt::format("{}: {} {}", each.title, to_string(test), format_size(size)));
+        const LiveScope shown(live_, done_ + row.sizes_bytes.size(),
+                              fmt::format("{}: {} {}", each.title, to_string(test), format_size(size)));
         row.messages += run_test(client_, spec).measured.iterations;
         row.sizes_bytes.push_back(size);
       } catch (const Error& error) {
@@ -182,11 +184,13 @@ class Verification {
     }
     ++passed_;
     const std::string first = format_size(row.sizes_bytes.front());
-    const std::string sizes = row.sizes_bytes.size() == 1 ? first
-                                                          : fmt::format("{} sizes from {} to {}", row.sizes_bytes.size(), first,
-                                                                        format_size(row.sizes_bytes.back()));
+    const std::string sizes =
+        row.sizes_bytes.size() == 1
+            ? first
+            : fmt::format("{} sizes from {} to {}", row.sizes_bytes.size(), first, format_size(row.sizes_bytes.back()));
     if (loud()) {
-      out_ << fmt::format("  {:<10} {}  {}, {} messages", to_string(test), styled(colour_, Style::kGood, "PASSED"), sizes, row.messages)
+      out_ << fmt::format("  {:<10} {}  {}, {} messages", to_string(test), styled(colour_, Style::kGood, "PASSED"),
+                          sizes, row.messages)
            << std::endl;
     }
     rows_.push_back(std::move(row));
@@ -195,9 +199,11 @@ class Verification {
   void verdict(const Case& each, VerifyRow row, std::uint64_t size, const Error& error) {
     const bool impossible = error.code() == ExitCode::kEnvironment;
     ++(impossible ? impossible_ : failed_);
-    const std::string word = impossible ? styled(colour_, Style::kDoubtful, "NOT POSSIBLE") : styled(colour_, Style::kBad, "FAILED");
+    const std::string word =
+        impossible ? styled(colour_, Style::kDoubtful, "NOT POSSIBLE") : styled(colour_, Style::kBad, "FAILED");
     if (!loud()) out_ << printable(each.title) << '\n';
-    out_ << fmt::format("  {:<10} {}  {}: {}", to_string(row.test), word, format_size(size), printable(error.what())) << std::endl;
+    out_ << fmt::format("  {:<10} {}  {}: {}", to_string(row.test), word, format_size(size), printable(error.what()))
+         << std::endl;
     if (!error.hint().empty() && told_ != error.hint()) out_ << "             " << printable(error.hint()) << std::endl;
     told_ = error.hint();
     row.verdict = impossible ? VerifyVerdict::kImpossible : VerifyVerdict::kFailed;
@@ -269,8 +275,8 @@ std::vector<std::string> typed_in_vain(const VerifyOptions& options, const Typed
 
 /// No figures and no table: of the output options only --json is offered.
 void leave_out_exports(CLI::App& command) {
-  for (const char* name : {"--output", "--report_gbits", "--csv", "--format", "--verbose", flags::kNvidiaSmi, flags::kMinGbps,
-                           flags::kMaxP99Us, flags::kMinEfficiency}) {
+  for (const char* name : {"--output", "--report_gbits", "--csv", "--format", "--verbose", flags::kNvidiaSmi,
+                           flags::kMinGbps, flags::kMaxP99Us, flags::kMinEfficiency}) {
     command.remove_option(command.get_option(name));
   }
 }

@@ -145,7 +145,9 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command
       ->add_option_function<std::string>(
           std::string(flags::kPort) + ",--port",
-          [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, proto::kMaxTcpPort)); },
+          [options](const std::string& text) {
+            options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, proto::kMaxTcpPort));
+          },
           fmt::format("With HOST: TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
   command->add_option(flags::kToken, options->token, "With HOST: file with the server's secret")->type_name("FILE");

@@ -27,7 +27,8 @@ doctor::Facts facts_from_json(const std::string& text) {
   const FactsJson value = FactsJson::parse(text, nullptr, false);
   if (!value.is_object() || !value.contains(kFacts)) return facts;  // an older server
   const FactsJson& devices = value[kFacts];
-  if (!devices.is_object() || devices.size() > kMostDevices) throw peer_error("the server's facts are no list of devices");
+  if (!devices.is_object() || devices.size() > kMostDevices)
+    throw peer_error("the server's facts are no list of devices");
   for (const auto& [device, own] : devices.items()) {
     if (!own.is_object() || own.size() > kMostDevices) throw peer_error("the server's facts are no list of devices");
     for (const auto& [name, fact] : own.items()) {

@@ -30,15 +30,17 @@ std::string stamp(system_clock::time_point time) {
   const std::time_t whole = ms / 1000;
   std::tm parts{};
   ::gmtime_r(&whole, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                     parts.tm_min, parts.tm_sec, ms % 1000);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, ms % 1000);
 }
 
 system_clock::time_point earlier(system_clock::time_point time, double seconds) {
   return time - std::chrono::duration_cast<system_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-double bytes_of(const engine::IntervalState& state, double messages) { return messages * static_cast<double>(state.size_bytes); }
+double bytes_of(const engine::IntervalState& state, double messages) {
+  return messages * static_cast<double>(state.size_bytes);
+}
 
 bool latency(const engine::IntervalState& state) { return state.test.metric == Metric::kLatency; }
 
@@ -95,37 +97,43 @@ std::string interval_text(const engine::IntervalState& state, const gdrperf::Cou
   } else {
     text += fmt::format(" {:>9}", rate(static_cast<double>(state.messages)));
   }
-  if (const auto slowest = std::min_element(state.parts.begin(), state.parts.end(), fewer); slowest != state.parts.end()) {
+  if (const auto slowest = std::min_element(state.parts.begin(), state.parts.end(), fewer);
+      slowest != state.parts.end()) {
     text += fmt::format(" {}: {}", slowest->name, rate(slowest->messages));
   }
   return text + remarks_of(state, risen);
 }
 
-std::string interval_json(const engine::IntervalState& state, system_clock::time_point end, const gdrperf::Counters& risen) {
+std::string interval_json(const engine::IntervalState& state, system_clock::time_point end,
+                          const gdrperf::Counters& risen) {
   const double end_s = state.start_s + state.seconds;
-  std::string text = fmt::format(R"({{"end":"{}","op":"{}","size_bytes":{},"start_s":{:.6f},"duration_s":{:.6f},"messages":{},{},{})", stamp(end),
-                                 to_string(state.test), state.size_bytes, state.start_s, state.seconds, state.messages,
-                                 rate_json(state, "mean", static_cast<double>(state.messages) / state.seconds),
-                                 rate_json(state, "min", state.slowest_per_s));
+  std::string text =
+      fmt::format(R"({{"end":"{}","op":"{}","size_bytes":{},"start_s":{:.6f},"duration_s":{:.6f},"messages":{},{},{})",
+                  stamp(end), to_string(state.test), state.size_bytes, state.start_s, state.seconds, state.messages,
+                  rate_json(state, "mean", static_cast<double>(state.messages) / state.seconds),
+                  rate_json(state, "min", state.slowest_per_s));
   if (latency(state)) {
-    text += fmt::format(R"(,"p50_ns":{:.7g},"p99_ns":{:.7g},"p999_ns":{:.7g},"max_ns":{:.7g})", state.p50_ns, state.p99_ns, state.p999_ns,
-                        state.max_ns);
+    text += fmt::format(R"(,"p50_ns":{:.7g},"p99_ns":{:.7g},"p999_ns":{:.7g},"max_ns":{:.7g})", state.p50_ns,
+                        state.p99_ns, state.p999_ns, state.max_ns);
   }
   if (!state.parts.empty()) {
     text += R"(,"parts":[)";
     for (const engine::PartInterval& part : state.parts) {
-      text += fmt::format(R"({}{{"name":"{}",{}}})", text.back() == '[' ? "" : ",", part.name, rate_json(state, "mean", part.messages / state.seconds));
+      text += fmt::format(R"({}{{"name":"{}",{}}})", text.back() == '[' ? "" : ",", part.name,
+                          rate_json(state, "mean", part.messages / state.seconds));
     }
     text += "]";
   }
   text += R"(,"dips":[)";
   for (const engine::Dip& dip : state.dips) {
     const std::string part = dip.part.empty() ? std::string() : fmt::format(R"("part":"{}",)", dip.part);
-    text += fmt::format(R"({}{{{}"start":"{}","start_s":{:.6f},"duration_s":{:.6f},{}}})", text.back() == '[' ? "" : ",", part,
-                        stamp(earlier(end, end_s - dip.start_s)), dip.start_s, dip.seconds, rate_json(state, "mean", dip.messages_per_s));
+    text += fmt::format(R"({}{{{}"start":"{}","start_s":{:.6f},"duration_s":{:.6f},{}}})",
+                        text.back() == '[' ? "" : ",", part, stamp(earlier(end, end_s - dip.start_s)), dip.start_s,
+                        dip.seconds, rate_json(state, "mean", dip.messages_per_s));
   }
   text += R"(],"counters":{)";
-  for (const auto& [name, count] : risen) text += fmt::format(R"({}"{}":{})", text.back() == '{' ? "" : ",", name, count);
+  for (const auto& [name, count] : risen)
+    text += fmt::format(R"({}"{}":{})", text.back() == '{' ? "" : ",", name, count);
   return text + "}}";
 }
 
@@ -138,7 +146,9 @@ IntervalLog::IntervalLog(IntervalOptions options, engine::RunObserver& next)
     if (out_ < 0) throw call_error("--interval-file " + options_.file, errno, "", "choose another path");
   }
   if (options_.metrics != nullptr) options_.metrics->set(sums_.text());
-  writer_ = start_thread("intervals", [this] { write_all(); }, [](const std::exception_ptr&) { say("intervals are not written any more: out of memory"); });
+  writer_ = start_thread(
+      "intervals", [this] { write_all(); },
+      [](const std::exception_ptr&) { say("intervals are not written any more: out of memory"); });
 }
 
 IntervalLog::~IntervalLog() { finish(); }

@@ -25,9 +25,9 @@ struct IntervalOptions {
   MetricsServer* metrics = nullptr;  ///< is given the last one; may be null
 };
 
-/// Writes each interval of a run as it ends, with what the counters of this end's ports rose by; passes all else on. A thread
-/// of its own reads the counters and writes: neither holds up the run. Past kMostWaiting intervals that are not written, the
-/// oldest go.
+/// Writes each interval of a run as it ends, with what the counters of this end's ports rose by; passes all else on. A
+/// thread of its own reads the counters and writes: neither holds up the run. Past kMostWaiting intervals that are not
+/// written, the oldest go.
 class IntervalLog final : public engine::RunObserver {
  public:
   /// `next` outlives it. Throws Error(kEnvironment) naming the file where it cannot be written.
@@ -78,7 +78,8 @@ class IntervalLog final : public engine::RunObserver {
 };
 
 /// One interval as a JSON object, without the line's end; `end`: when it ended.
-std::string interval_json(const engine::IntervalState& state, std::chrono::system_clock::time_point end, const gdrperf::Counters& risen);
+std::string interval_json(const engine::IntervalState& state, std::chrono::system_clock::time_point end,
+                          const gdrperf::Counters& risen);
 
 /// Names of the columns of interval_text().
 std::string interval_names(const engine::IntervalState& state);

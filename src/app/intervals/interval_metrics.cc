@@ -6,7 +6,8 @@
 
 namespace gdrperf::app {
 
-void IntervalMetrics::add(const engine::IntervalState& state, const std::string& device, const gdrperf::Counters& risen) {
+void IntervalMetrics::add(const engine::IntervalState& state, const std::string& device,
+                          const gdrperf::Counters& risen) {
   last_ = state;
   device_ = device;
   const auto messages = static_cast<double>(state.messages);
@@ -40,7 +41,8 @@ std::string IntervalMetrics::text() const {
                static_cast<double>(last_.messages) * static_cast<double>(last_.size_bytes) / last_.seconds);
   } else {
     out.declare("gdrperf_latency_seconds", MetricType::kGauge, "Of the last interval; quantile 1 is the largest.");
-    const std::pair<const char*, double> quantiles[] = {{"0.5", last_.p50_ns}, {"0.99", last_.p99_ns}, {"0.999", last_.p999_ns}, {"1", last_.max_ns}};
+    const std::pair<const char*, double> quantiles[] = {
+        {"0.5", last_.p50_ns}, {"0.99", last_.p99_ns}, {"0.999", last_.p999_ns}, {"1", last_.max_ns}};
     for (const auto& [quantile, ns] : quantiles) out.sample(MetricLabels(labels).add("quantile", quantile), ns * 1e-9);
   }
   if (counters_.empty()) return out.take();

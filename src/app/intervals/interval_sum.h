@@ -10,11 +10,12 @@
 
 namespace gdrperf::app {
 
-/// Intervals of several runs at the same time, each told by the batches of its own, as intervals of all by one clock: from one multiple of
-/// their length to the next. What a run did in an interval of its own counts as if it came evenly.
+/// Intervals of several runs at the same time, each told by the batches of its own, as intervals of all by one clock:
+/// from one multiple of their length to the next. What a run did in an interval of its own counts as if it came evenly.
 class IntervalSum {
  public:
-  IntervalSum(std::vector<std::string> names, double seconds) : names_(std::move(names)), seconds_(seconds), told_(names_.size()), end_s_(names_.size()) {}
+  IntervalSum(std::vector<std::string> names, double seconds)
+      : names_(std::move(names)), seconds_(seconds), told_(names_.size()), end_s_(names_.size()) {}
 
   /// Of run `part`, times since the moment at which all began; those of all that are whole by now.
   std::vector<engine::IntervalState> add(std::size_t part, const engine::IntervalState& state);

@@ -50,7 +50,8 @@ struct MetricsServer::Daemon {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     if (::getaddrinfo(place.address.c_str(), place.port.c_str(), &hints, &found) != 0) {
-      throw usage_error(fmt::format("{} {}: '{}' is no address", kFlag, where, place.address), "give that of an interface of this host");
+      throw usage_error(fmt::format("{} {}: '{}' is no address", kFlag, where, place.address),
+                        "give that of an interface of this host");
     }
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD;
     if (found->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
@@ -60,7 +61,8 @@ struct MetricsServer::Daemon {
                             MHD_OPTION_NOTIFY_CONNECTION, &Daemon::note, this, MHD_OPTION_END);
     const int error = errno;
     ::freeaddrinfo(found);
-    if (http == nullptr) throw call_error(fmt::format("{} {}", kFlag, where), error, "", "choose another port, or 0 for a free one");
+    if (http == nullptr)
+      throw call_error(fmt::format("{} {}", kFlag, where), error, "", "choose another port, or 0 for a free one");
     const MHD_DaemonInfo* const info = MHD_get_daemon_info(http, MHD_DAEMON_INFO_BIND_PORT);
     if (info != nullptr) place.port = std::to_string(info->port);
     try {
@@ -93,12 +95,13 @@ struct MetricsServer::Daemon {
       daemon->connections.opened(info->connect_fd, address_of_peer(info->connect_fd), std::chrono::steady_clock::now());
   }
 
-  static MHD_Result answer(void* self, MHD_Connection* connection, const char* path, const char* method, const char* /*version*/,
-                           const char* /*data*/, std::size_t* data_bytes, void** /*kept*/) {
+  static MHD_Result answer(void* self, MHD_Connection* connection, const char* path, const char* method,
+                           const char* /*version*/, const char* /*data*/, std::size_t* data_bytes, void** /*kept*/) {
     *data_bytes = 0;
     auto* const daemon = static_cast<Daemon*>(self);
     const std::string wanted = method;
-    if (wanted != MHD_HTTP_METHOD_GET && wanted != MHD_HTTP_METHOD_HEAD) return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET /metrics\n");
+    if (wanted != MHD_HTTP_METHOD_GET && wanted != MHD_HTTP_METHOD_HEAD)
+      return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET /metrics\n");
     if (std::string(path) != "/metrics") return say(connection, MHD_HTTP_NOT_FOUND, "/metrics\n");
     std::string text;
     {
@@ -138,9 +141,11 @@ MetricsServer::Daemon::Place MetricsServer::Daemon::place_of(const std::string& 
   if (place.address.size() > 2 && place.address.front() == '[' && place.address.back() == ']') {
     place.address = place.address.substr(1, place.address.size() - 2);
   }
-  const bool digits = !place.port.empty() && place.port.size() <= 5 && place.port.find_first_not_of("0123456789") == std::string::npos;
+  const bool digits =
+      !place.port.empty() && place.port.size() <= 5 && place.port.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || std::stoi(place.port) > 65535 || place.address.empty()) {
-    throw usage_error(fmt::format("{} '{}': give PORT, or ADDRESS:PORT", kFlag, where), "like 9100, 0.0.0.0:9100 or [::]:9100");
+    throw usage_error(fmt::format("{} '{}': give PORT, or ADDRESS:PORT", kFlag, where),
+                      "like 9100, 0.0.0.0:9100 or [::]:9100");
   }
   return place;
 }
@@ -163,7 +168,8 @@ std::string MetricsServer::url() const {
 struct MetricsServer::Daemon {};
 
 MetricsServer::MetricsServer(const std::string& where) {
-  throw Error(ExitCode::kEnvironment, fmt::format("--listen-metrics {}: this gdrperf was built without libmicrohttpd", where),
+  throw Error(ExitCode::kEnvironment,
+              fmt::format("--listen-metrics {}: this gdrperf was built without libmicrohttpd", where),
               "install libmicrohttpd-dev and build anew, or use --interval-file");
 }
 

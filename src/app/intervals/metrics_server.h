@@ -8,8 +8,8 @@ namespace gdrperf::app {
 /// Serves a text to any HTTP client that asks for /metrics, by threads of its own (libmicrohttpd).
 class MetricsServer {
  public:
-  /// `where`: "PORT" of the loopback interface, or "ADDRESS:PORT" ("[::]:9100"); port 0: a free one. Throws usage_error, or
-  /// Error(kEnvironment) where it cannot listen, or this build has no libmicrohttpd.
+  /// `where`: "PORT" of the loopback interface, or "ADDRESS:PORT" ("[::]:9100"); port 0: a free one. Throws
+  /// usage_error, or Error(kEnvironment) where it cannot listen, or this build has no libmicrohttpd.
   explicit MetricsServer(const std::string& where);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;

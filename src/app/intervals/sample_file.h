@@ -7,8 +7,8 @@
 
 namespace gdrperf::app {
 
-/// What runs were made of, in a file: latencies of latency tests as an HdrHistogram log, batches of bandwidth tests as CSV.
-/// Passes on what is said of progress.
+/// What runs were made of, in a file: latencies of latency tests as an HdrHistogram log, batches of bandwidth tests as
+/// CSV. Passes on what is said of progress.
 class SampleFile final : public engine::RunObserver {
  public:
   /// `path` "": none. `next` outlives it.

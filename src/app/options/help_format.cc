@@ -76,8 +76,12 @@ class NarrowHelp : public CLI::Formatter {
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     return narrow(CLI::Formatter::make_option(option, is_positional), column_width_);
   }
-  std::string make_subcommand(const CLI::App* command) const override { return narrow(CLI::Formatter::make_subcommand(command), column_width_); }
-  std::string make_description(const CLI::App* app) const override { return narrow(CLI::Formatter::make_description(app), 0); }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return narrow(CLI::Formatter::make_subcommand(command), column_width_);
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return narrow(CLI::Formatter::make_description(app), 0);
+  }
   std::string make_footer(const CLI::App* app) const override { return reflowed(CLI::Formatter::make_footer(app)); }
 };
 

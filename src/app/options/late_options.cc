@@ -36,7 +36,8 @@ void set_words(const Argv& words) { words_now() = words; }
 bool may_be_typed(std::string_view flags) {
   const std::vector<std::string_view> all = split(flags, ',');
   return std::any_of(words_now().begin(), words_now().end(), [&](const std::string& word) {
-    return word.starts_with('-') && std::any_of(all.begin(), all.end(), [&](std::string_view flag) { return has(word, flag); });
+    return word.starts_with('-') &&
+           std::any_of(all.begin(), all.end(), [&](std::string_view flag) { return has(word, flag); });
   });
 }
 

@@ -21,7 +21,8 @@ void add_now(CLI::App& command);
 /// The command line that is parsed next. Of one thread.
 void set_words(const Argv& words);
 
-/// Whether it may have an option: `flags` as "-F,--CPU-freq". True for more than it has, as letters can be typed together.
+/// Whether it may have an option: `flags` as "-F,--CPU-freq". True for more than it has, as letters can be typed
+/// together.
 bool may_be_typed(std::string_view flags);
 
 /// Adds what was kept for any command: for pages and completion, which show all.

@@ -112,7 +112,8 @@ std::string format_names() {
 
 void add_output(CLI::App& command, OutputOptions& output) {
   Group group(command, "Output");
-  group.text("-o,--output", "FILE", output.format_file, "file for --format, replaced as a whole (default: standard output)");
+  group.text("-o,--output", "FILE", output.format_file,
+             "file for --format, replaced as a whole (default: standard output)");
   group.flag("--progress", "report progress once a second, as lines on standard error (default: one "
              "line, rewritten, on a terminal)",
              [&output] { output.progress_lines = true; });

@@ -45,8 +45,9 @@ Error unknown_word(const CLI::App& command, const std::string& word) {
   const bool top = command.get_parent() == nullptr;
   // Rest of "-b=7".
   if (word.starts_with("-=")) {
-    return usage_error(fmt::format("'{}' behind a flag of {}: a flag takes no value", word.substr(1), words_of(command)),
-                       help_of(command) + " shows which options take a value");
+    return usage_error(
+        fmt::format("'{}' behind a flag of {}: a flag takes no value", word.substr(1), words_of(command)),
+        help_of(command) + " shows which options take a value");
   }
   const std::string what = option ? "unknown option"
                            : top  ? "unknown command"
@@ -102,7 +103,8 @@ std::optional<Error> about_two_options(const CLI::App& command, const CLI::Parse
   const std::string one = flag(message.substr(0, blank));
   const std::string other = flag(message.substr(message.rfind(' ') + 1));
   if (excludes) return usage_error(fmt::format("{} and {} exclude each other", one, other), "leave one of them out");
-  return usage_error(fmt::format("{} means nothing without {}", one, other), fmt::format("give {} as well, or leave {} out", other, one));
+  return usage_error(fmt::format("{} means nothing without {}", one, other),
+                     fmt::format("give {} as well, or leave {} out", other, one));
 }
 
 Error missing_command(const CLI::App& command) {

@@ -66,7 +66,8 @@ std::vector<TestSpec> variants(const TestSpec& spec, const std::vector<Path>& pa
   for (const Path path : paths) {
     TestSpec each = spec;
     each.path = path;
-    const std::vector<Ordering> orderings = options.asks_every<&TestSpec::ordering>() ? orderings_of(each) : std::vector{each.ordering};
+    const std::vector<Ordering> orderings =
+        options.asks_every<&TestSpec::ordering>() ? orderings_of(each) : std::vector{each.ordering};
     for (const Ordering ordering : orderings) {
       each.ordering = ordering;
       const std::vector<Initiator> initiators = initiators_of(each, options);

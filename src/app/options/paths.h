@@ -15,8 +15,8 @@ bool uses_gpu(const std::string& buffer);
 /// memory at one of them.
 std::vector<Path> ways(const TestSpec& spec, const std::vector<Path>& wanted);
 
-/// `spec` once for each of `paths`, and of these once relaxed and once strict where both orderings are asked for and this
-/// test can be relaxed, and once started by the GPU where both initiators are and it can be. Validated.
+/// `spec` once for each of `paths`, and of these once relaxed and once strict where both orderings are asked for and
+/// this test can be relaxed, and once started by the GPU where both initiators are and it can be. Validated.
 std::vector<TestSpec> variants(const TestSpec& spec, const std::vector<Path>& paths, const ClientOptions& options);
 
 }  // namespace gdrperf::app

@@ -62,7 +62,8 @@ std::vector<std::string> why_of_record(const report::RunRecord& record) {
 double share_of_required(const report::RunRecord& record) {
   const double gbits = gigabits_from_gigabytes(report::goodput_gbytes(record.measured));
   double least = record.required.min_gbps.value_or(0);
-  if (record.required.min_efficiency) least = std::max(least, *record.required.min_efficiency * record.path.ceiling_gbps);
+  if (record.required.min_efficiency)
+    least = std::max(least, *record.required.min_efficiency * record.path.ceiling_gbps);
   return std::isfinite(gbits) && least > 0 ? gbits / least : 1;
 }
 
@@ -78,8 +79,10 @@ void add_required_options(CLI::App& command, report::Required& required) {
          [&required](const std::string& text) {
            required.max_p99_us = positive_number(text, flags::kMaxP99Us, "microseconds, like 3.5");
          });
-  option(flags::kMinEfficiency, "PERCENT", "least median bandwidth, in percent of the theoretical maximum of path and port",
-         [&required](const std::string& text) { required.min_efficiency = parse_percent(text, flags::kMinEfficiency); });
+  option(
+      flags::kMinEfficiency, "PERCENT",
+      "least median bandwidth, in percent of the theoretical maximum of path and port",
+      [&required](const std::string& text) { required.min_efficiency = parse_percent(text, flags::kMinEfficiency); });
 }
 
 void check_required(const report::Required& required, std::span<const Test> tests) {
@@ -87,9 +90,10 @@ void check_required(const report::Required& required, std::span<const Test> test
     return std::any_of(tests.begin(), tests.end(), [&](const Test& test) { return test.metric == metric; });
   };
   if ((required.min_gbps || required.min_efficiency) && !any(Metric::kBandwidth)) {
-    throw usage_error(fmt::format("{}: {} measures no bandwidth", required.min_gbps ? flags::kMinGbps : flags::kMinEfficiency,
-                                  to_string(tests.front())),
-                      "--max-p99-us is for latencies");
+    throw usage_error(
+        fmt::format("{}: {} measures no bandwidth", required.min_gbps ? flags::kMinGbps : flags::kMinEfficiency,
+                    to_string(tests.front())),
+        "--max-p99-us is for latencies");
   }
   if (required.max_p99_us && !any(Metric::kLatency)) {
     throw usage_error(fmt::format("--max-p99-us: {} measures no latency", to_string(tests.front())),
@@ -100,7 +104,8 @@ void check_required(const report::Required& required, std::span<const Test> test
 void RequiredRuns::add(const report::RunRecord& record, std::vector<std::string> path_reasons) {
   if (report::met(record).empty()) return;
   ++asked_;
-  const std::string group = fmt::format("{} at {} of {} pairs", to_string(record.spec.test), format_size(record.spec.size_bytes), record.relation);
+  const std::string group = fmt::format("{} at {} of {} pairs", to_string(record.spec.test),
+                                        format_size(record.spec.size_bytes), record.relation);
   const double gbytes = report::goodput_gbytes(record.measured);
   if (std::isfinite(gbytes)) rates_[group].push_back(gbytes);
   const std::string nic = record.client.device.empty() ? record.spec.client.device : printable(record.client.device);
@@ -156,11 +161,13 @@ void RequiredRuns::print(std::ostream& out, const report::ConsoleOptions& option
   if (asked_ == 0) return;
   out << '\n';
   const auto line = [&](const char* verdict, Style style, const std::string& text) {
-    out << styled(options.colour, style, verdict) << wrapped(verdict + printable(text), options.columns, 9).substr(9) << '\n';
+    out << styled(options.colour, style, verdict) << wrapped(verdict + printable(text), options.columns, 9).substr(9)
+        << '\n';
   };
   std::vector<const Missed*> worst;
   for (const Missed& each : missed_) worst.push_back(&each);
-  std::stable_sort(worst.begin(), worst.end(), [](const Missed* one, const Missed* other) { return one->share < other->share; });
+  std::stable_sort(worst.begin(), worst.end(),
+                   [](const Missed* one, const Missed* other) { return one->share < other->share; });
   std::set<std::string> told;
   for (const Missed* each : worst) {
     if (whole_nic(each->nic)) {
@@ -172,7 +179,8 @@ void RequiredRuns::print(std::ostream& out, const report::ConsoleOptions& option
     }
     line("MISSED   ", Style::kBad, each->text);
     const std::vector<std::string> why = why_of(*each);
-    if (!why.empty()) out << wrapped(printable(fmt::format("         likely: {}", fmt::join(why, "; "))), options.columns, 9) << '\n';
+    if (!why.empty())
+      out << wrapped(printable(fmt::format("         likely: {}", fmt::join(why, "; "))), options.columns, 9) << '\n';
   }
   for (const std::string& each : unknown_) line("UNKNOWN  ", Style::kDoubtful, each);
   if (missed_.empty() && unknown_.empty()) {

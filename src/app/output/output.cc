@@ -74,7 +74,8 @@ Sinks checked(const OutputOptions& options) {
                        {sinks.samples, "--samples", "--samples " + options.samples},
                        {sinks.perftest_json, "--out_json_file", "--out_json_file " + options.perftest_json}};
   for (const Typed& one : all) {
-    for (const Typed* other = &one + 1; other != std::end(all); ++other) check_apart(one.sink, one.whole, other->sink, other->whole);
+    for (const Typed* other = &one + 1; other != std::end(all); ++other)
+      check_apart(one.sink, one.whole, other->sink, other->whole);
   }
   for (const Typed& each : all) each.sink.check(each.flag);
   return sinks;
@@ -119,7 +120,8 @@ OutputOptions with_columns_asked(OutputOptions options) {
   const std::string& word = options.format_file;
   const bool columns = !options.format || options.format->name == kPerftest;
   if (!columns) return options;
-  const std::optional<report::Format> asked = word == kPerftest ? report::parse_format(word) : report::perftest_figure(word);
+  const std::optional<report::Format> asked =
+      word == kPerftest ? report::parse_format(word) : report::perftest_figure(word);
   if (!asked) return options;
   options.format = asked;
   options.format_file.clear();
@@ -133,8 +135,9 @@ void check_figure(Test test, const OutputOptions& options) {
   const bool columns = !options.format || options.format->name == "perftest";
   if (!columns || !report::perftest_figure(word)) return;
   if ((word == "latency") == (test.metric == Metric::kLatency)) return;
-  throw usage_error(fmt::format("--output {}: {} has no such result", word, to_string(test)),
-                    test.metric == Metric::kLatency ? "give --output latency" : "give --output bandwidth or message_rate");
+  throw usage_error(
+      fmt::format("--output {}: {} has no such result", word, to_string(test)),
+      test.metric == Metric::kLatency ? "give --output latency" : "give --output bandwidth or message_rate");
 }
 
 topo::Topology topology_here(const OutputOptions& options) { return place(options)->topology(); }
@@ -198,10 +201,12 @@ void Output::print_summary(std::ostream& out) {
   const bool brief = matrix && options_.talk != Talk::kVerbose;
   if (matrix) matrix_.print(out, console_);
   comparison_.print(out, console_, brief ? report::Sizes::kTelling : report::Sizes::kAll);
-  out << wrapped(brief ? report::words_of(document_.path_verdicts()) : report::to_text(document_.path_verdicts()), console_.columns, 4);
+  out << wrapped(brief ? report::words_of(document_.path_verdicts()) : report::to_text(document_.path_verdicts()),
+                 console_.columns, 4);
   out << wrapped(report::to_text(document_.paired_verdicts()), console_.columns, 4);
   // What was asked for is answered to the quiet, too.
-  std::ostream& answers = options_.talk == Talk::kQuiet ? (table_fd(*sinks_) == STDOUT_FILENO ? std::cout : std::cerr) : out;
+  std::ostream& answers =
+      options_.talk == Talk::kQuiet ? (table_fd(*sinks_) == STDOUT_FILENO ? std::cout : std::cerr) : out;
   required_->print(answers, console_);
   answers.flush();
   out.flush();
@@ -214,8 +219,8 @@ void Output::finish() {
   if (streams_columns()) {
     sinks_->format.write(columns_.end());
   } else if (options_.format) {
-    sinks_->format.write(options_.format->render(kept_,
-                                        {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online, options_.rate_unit}));
+    sinks_->format.write(options_.format->render(
+        kept_, {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online, options_.rate_unit}));
   }
 }
 

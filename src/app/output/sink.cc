@@ -63,7 +63,8 @@ bool is_descriptor(const std::string& path, int fd) {
 Error cannot_write_to(const std::string& name) {
   const int error = errno;
   if (error == EINTR) {
-    return Error(ExitCode::kEnvironment, fmt::format("cannot write {}: a signal asked this program to end before anybody read", name),
+    return Error(ExitCode::kEnvironment,
+                 fmt::format("cannot write {}: a signal asked this program to end before anybody read", name),
                  "begin to read before the program ends, or choose a file");
   }
   const std::string limit = limit_hint(error);

@@ -19,7 +19,8 @@ std::size_t columns_of(const std::ostream& out) {
 }
 
 /// What does not fit goes on below, further in.
-void print_row(std::ostream& out, const std::vector<std::string>& row, const std::vector<std::size_t>& widths, std::size_t columns) {
+void print_row(std::ostream& out, const std::vector<std::string>& row, const std::vector<std::size_t>& widths,
+               std::size_t columns) {
   constexpr std::size_t kIn = 4;
   std::string text;
   const auto flush = [&] {
@@ -59,6 +60,8 @@ void Table::print(std::ostream& out, std::size_t columns) const {
   }
 }
 
-void print_line(std::ostream& out, const std::string& line, std::size_t hang) { out << wrapped(printable(line), columns_of(out), hang) << '\n'; }
+void print_line(std::ostream& out, const std::string& line, std::size_t hang) {
+  out << wrapped(printable(line), columns_of(out), hang) << '\n';
+}
 
 }  // namespace gdrperf::app

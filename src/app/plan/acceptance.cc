@@ -15,7 +15,9 @@ namespace {
 /// Set-up of a run and its end: registering memory, connecting.
 constexpr std::chrono::milliseconds kSetUp(100);
 
-std::string relation_of(const PlannedRun& run) { return run.pair ? std::string(to_string(*run.pair->relation)) : "HOST"; }
+std::string relation_of(const PlannedRun& run) {
+  return run.pair ? std::string(to_string(*run.pair->relation)) : "HOST";
+}
 
 /// How much a line says of a run: a pair more than a relation, and that more than "all"; 0: nothing.
 int telling(const std::string& place, const PlannedRun& run) {
@@ -41,7 +43,8 @@ Floors Floors::parse(const std::string& text, const std::string& name) {
     std::string place, rate, test, more;
     if (!(words >> place)) continue;
     if (!is_place(place)) {
-      throw usage_error(fmt::format("{}: '{:.40}' is no pair of GPU and NIC, no relation and not 'all'", where, place), "like: PIX 22GB/s");
+      throw usage_error(fmt::format("{}: '{:.40}' is no pair of GPU and NIC, no relation and not 'all'", where, place),
+                        "like: PIX 22GB/s");
     }
     if (!(words >> rate)) throw usage_error(fmt::format("{}: no rate behind {:.40}", where, place), "like: PIX 22GB/s");
     Line found{place, std::nullopt, gigabits_from_gigabytes(parse_rate(rate, where) / 1e9), where};
@@ -51,7 +54,9 @@ Floors Floors::parse(const std::string& text, const std::string& name) {
         throw usage_error(fmt::format("{}: '{:.40}' is no bandwidth test, like read_bw", where, test));
       }
     }
-    if (words >> more) throw usage_error(fmt::format("{}: '{:.40}' is too much: a line is a place, a rate and maybe a test", where, more));
+    if (words >> more)
+      throw usage_error(
+          fmt::format("{}: '{:.40}' is too much: a line is a place, a rate and maybe a test", where, more));
     if (!seen.insert(place + " " + test).second) throw usage_error(fmt::format("{}: {} comes twice", where, place));
     floors.lines_.push_back(std::move(found));
   }
@@ -88,14 +93,17 @@ void Floors::ask(std::vector<PlannedRun>& runs) const {
     run.required.min_gbps = line->gbps;
   }
   for (const Line& line : lines_) {
-    const bool meant = used.contains(&line) || std::any_of(runs.begin(), runs.end(), [&](const PlannedRun& run) { return telling(line.place, run) > 0; });
+    const bool meant = used.contains(&line) || std::any_of(runs.begin(), runs.end(), [&](const PlannedRun& run) {
+                         return telling(line.place, run) > 0;
+                       });
     if (!meant) throw usage_error(fmt::format("{}: no run is of {}", line.where, line.place), "--dry-run lists them");
   }
 }
 
 std::chrono::nanoseconds time_of_each(std::size_t runs, std::chrono::nanoseconds within) {
   using namespace std::chrono_literals;
-  const auto each = within / static_cast<std::int64_t>(std::max<std::size_t>(runs, 1)) - std::chrono::nanoseconds(kSetUp);
+  const auto each =
+      within / static_cast<std::int64_t>(std::max<std::size_t>(runs, 1)) - std::chrono::nanoseconds(kSetUp);
   return std::clamp<std::chrono::nanoseconds>(each, 100ms, 1s);
 }
 

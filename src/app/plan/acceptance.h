@@ -12,7 +12,8 @@ namespace gdrperf::app {
 /// Least rates by pair ("GPU0:mlx5_1"), relation ("PIX", "HOST") or "all", and maybe for one test alone.
 class Floors {
  public:
-  /// Lines of a name, a rate ("22GB/s") and maybe a test ("read_bw"); '#' begins a comment. Throws usage_error("NAME:LINE: ...").
+  /// Lines of a name, a rate ("22GB/s") and maybe a test ("read_bw"); '#' begins a comment. Throws
+  /// usage_error("NAME:LINE: ...").
   static Floors parse(const std::string& text, const std::string& name);
 
   /// In Gb/s: the line that says most of this run; nothing where none does.
@@ -32,8 +33,8 @@ class Floors {
   std::vector<Line> lines_;
 };
 
-/// Time that each of `runs` may measure so that all are done `within` that, set-up included; between a tenth of a second
-/// and one.
+/// Time that each of `runs` may measure so that all are done `within` that, set-up included; between a tenth of a
+/// second and one.
 std::chrono::nanoseconds time_of_each(std::size_t runs, std::chrono::nanoseconds within);
 
 }  // namespace gdrperf::app

@@ -147,7 +147,8 @@ std::string softnic_devices(const LinkModel& model, const std::vector<topo::Pair
   std::string text;
   for (const auto& [name, link] : links) {
     const std::string options = link + (copy == Copy::kEdges ? ",copy=edges" : "");
-    for (const char* end : {"0", "1"}) text += fmt::format("{}{}{}:{}", text.empty() ? "" : ";", name.second, end, options);
+    for (const char* end : {"0", "1"})
+      text += fmt::format("{}{}{}:{}", text.empty() ? "" : ";", name.second, end, options);
   }
   return text;
 }

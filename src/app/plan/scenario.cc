@@ -40,7 +40,8 @@ std::vector<std::string> command_names() {
 
 std::string or_suggested(const std::string& word, const std::vector<std::string>& known) {
   const std::vector<std::string> near = suggestions(word, known);
-  return near.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : fmt::format("did you mean {}?", fmt::join(near, ", "));
+  return near.empty() ? fmt::format("there are {}", fmt::join(known, ", "))
+                      : fmt::format("did you mean {}?", fmt::join(near, ", "));
 }
 
 class Parser {
@@ -61,7 +62,8 @@ class Parser {
 
   void end() {
     finish_section();
-    if (scenario_.tests.empty()) fail("no test in it", "a test is a section: a line like [large writes], then test = write_bw and options");
+    if (scenario_.tests.empty())
+      fail("no test in it", "a test is a section: a line like [large writes], then test = write_bw and options");
   }
 
  private:
@@ -70,7 +72,8 @@ class Parser {
   }
 
   void section(std::string_view text) {
-    if (text.back() != ']') fail(fmt::format("'{:.60}': no ] at its end", text), "a section is a name in brackets: [large writes]");
+    if (text.back() != ']')
+      fail(fmt::format("'{:.60}': no ] at its end", text), "a section is a name in brackets: [large writes]");
     const std::string name(trimmed(text.substr(1, text.size() - 2)));
     if (name.empty()) fail("a section without a name", "like [large writes]");
     const auto same = [&](const ScenarioTest& test) { return test.name == name; };
@@ -83,7 +86,8 @@ class Parser {
       number_ = here;
       fail("[global] behind a test", "what holds for all tests comes first");
     }
-    if (scenario_.tests.size() == kMostTests) fail(fmt::format("more than {} tests", kMostTests), "make two files of it");
+    if (scenario_.tests.size() == kMostTests)
+      fail(fmt::format("more than {} tests", kMostTests), "make two files of it");
     any_section_ = true;
     current_ = {name, here, "", {}};
   }
@@ -101,13 +105,16 @@ class Parser {
     if (equals != std::string_view::npos) {
       option.has_value = true;
       option.value = std::string(trimmed(text.substr(equals + 1)));
-      if (option.value.empty()) fail(fmt::format("{}: needs a value", option.name), "leave the line out for its default");
+      if (option.value.empty())
+        fail(fmt::format("{}: needs a value", option.name), "leave the line out for its default");
     }
     if (std::find(kOfRun.begin(), kOfRun.end(), option.name) != kOfRun.end()) {
-      fail(fmt::format("{}: not in a scenario", option.name), "give it to 'gdrperf run', where it has a meaning for all tests");
+      fail(fmt::format("{}: not in a scenario", option.name),
+           "give it to 'gdrperf run', where it has a meaning for all tests");
     }
     for (const ScenarioOption& other : current_.options) {
-      if (other.name == option.name) fail(fmt::format("{}: given twice, first in line {}", option.name, other.line), "leave one of them out");
+      if (other.name == option.name)
+        fail(fmt::format("{}: given twice, first in line {}", option.name, other.line), "leave one of them out");
     }
     current_.options.push_back(std::move(option));
   }
@@ -124,7 +131,8 @@ class Parser {
       if (std::none_of(current_.options.begin(), current_.options.end(), same)) all.push_back(each);
     }
     all.insert(all.end(), current_.options.begin(), current_.options.end());
-    const auto command = std::find_if(all.begin(), all.end(), [](const ScenarioOption& one) { return one.name == kCommandKey; });
+    const auto command =
+        std::find_if(all.begin(), all.end(), [](const ScenarioOption& one) { return one.name == kCommandKey; });
     const std::vector<std::string> known = command_names();
     if (command == all.end()) {
       number_ = current_.line;
@@ -152,7 +160,8 @@ class Parser {
 
 std::vector<std::string> ScenarioOption::words() const {
   if (name == "host") return {value};
-  if (name.size() == 1) return has_value ? std::vector<std::string>{"-" + name, value} : std::vector<std::string>{"-" + name};
+  if (name.size() == 1)
+    return has_value ? std::vector<std::string>{"-" + name, value} : std::vector<std::string>{"-" + name};
   return {has_value ? "--" + name + "=" + value : "--" + name};
 }
 

@@ -153,7 +153,8 @@ void enter_links(const SweepOptions& options, const std::vector<topo::Pair>& pai
   for (const auto& each : model.pairs) {
     const std::string& name = each.first;
     const auto named = [&](const topo::Pair& pair) { return pair.gpu + ":" + pair.nic.raw() == name; };
-    if (std::none_of(pairs.begin(), pairs.end(), named)) throw usage_error(fmt::format("{}: no pair {} is simulated", options.link_model, name));
+    if (std::none_of(pairs.begin(), pairs.end(), named))
+      throw usage_error(fmt::format("{}: no pair {} is simulated", options.link_model, name));
   }
   // Verifying looks at every byte.
   const Copy copy = options.spec.verify_seed ? Copy::kAll : Copy::kEdges;
@@ -199,10 +200,11 @@ std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output) {
 std::string planned_name(const PlannedRun& run) {
   const std::string device = run.spec.client.device.empty() ? "any device" : run.spec.client.device;
   return fmt::format("{} {} {} {} to {}{}", to_string(run.spec.test), format_size(run.spec.size_bytes),
-                     run.pair ? printable(run.pair->key()) : device,
-                     run.spec.client.buffer, run.spec.server.buffer,
+                     run.pair ? printable(run.pair->key()) : device, run.spec.client.buffer, run.spec.server.buffer,
                      run.spec.path == Path::kStaged ? " staged" : "") +
-         (run.spec.ordering == Ordering::kRelaxed ? " relaxed" : run.spec.ordering == Ordering::kStrict ? " strict" : "") +
+         (run.spec.ordering == Ordering::kRelaxed  ? " relaxed"
+          : run.spec.ordering == Ordering::kStrict ? " strict"
+                                                   : "") +
          (run.spec.initiator == Initiator::kCpu
               ? ""
               : " " + to_text(setting<&TestSpec::initiator>(), static_cast<std::int64_t>(run.spec.initiator)));
@@ -236,7 +238,8 @@ void check_sweep(const SweepOptions& options) {
     throw usage_error("--pairs and --machine name devices and memory: leave out --devices, -d and --buffers");
   }
   if (options.asks_every<&TestSpec::registration>()) {
-    throw usage_error(fmt::format("{} all: of one test at a time, like 'gdrperf write_bw'", flag<&TestSpec::registration>()));
+    throw usage_error(
+        fmt::format("{} all: of one test at a time, like 'gdrperf write_bw'", flag<&TestSpec::registration>()));
   }
   if (options.host.empty() && !options.local && options.machine.empty()) {
     throw usage_error("give HOST, or --local for client and server on this machine",
@@ -268,9 +271,12 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
        "simulate a recorded machine: hwloc or NCCL XML, lspci -tv, nvidia-smi topo -m, a copy of /sys",
        [&options](const std::string& text) { options.machine = text; });
   list("--link-model", "FILE",
-       "links of --machine, a line for each relation, or pair like GPU0:mlx5_0: 'PIX rate=12.5GB/s,latency=2us' (default: published results)",
-       [&options](const std::string& text) { options.link_model = text; })->needs(machine);
-  list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of the client's (default: as --peer-buffer)",
+       "links of --machine, a line for each relation, or pair like GPU0:mlx5_0: 'PIX rate=12.5GB/s,latency=2us' "
+       "(default: published results)",
+       [&options](const std::string& text) { options.link_model = text; })
+      ->needs(machine);
+  list("--peer-buffers", "KINDS",
+       "the server's kinds of memory, each with each of the client's (default: as --peer-buffer)",
        [&options](const std::string& text) { options.peer_buffers = split_list(text, "--peer-buffers"); });
   add_client_options(command, options);
   machine->excludes(command.get_option("HOST"));

@@ -118,8 +118,9 @@ class Sweep {
     if (!stop_.triggered()) return;
     const std::string& file = options_.output.json;
     const bool kept = options_.resumable && !file.empty() && file != "-";
-    say(fmt::format("stopped after {} of {} runs{}", measured_, total_,
-                    kept && !missing_.empty() ? fmt::format("; 'gdrperf sweep {} {}' goes on", kResumeFlag, file) : ""));
+    say(fmt::format(
+        "stopped after {} of {} runs{}", measured_, total_,
+        kept && !missing_.empty() ? fmt::format("; 'gdrperf sweep {} {}' goes on", kResumeFlag, file) : ""));
   }
 
   void give_up(const Error& error) {
@@ -197,7 +198,9 @@ std::vector<PlannedRun> planned(const SweepOptions& options, Output& output) {
 
 // Pairs are of GPUs; cuda:all is expanded later.
 bool may_use_gpus(const SweepOptions& options) {
-  const auto gpus = [](const std::vector<std::string>& kinds) { return std::any_of(kinds.begin(), kinds.end(), uses_gpu); };
+  const auto gpus = [](const std::vector<std::string>& kinds) {
+    return std::any_of(kinds.begin(), kinds.end(), uses_gpu);
+  };
   if (!options.machine.empty()) return false;
   return !options.pairs.empty() || gpus(options.buffers) || gpus(options.peer_buffers) ||
          uses_gpu(options.spec.client.buffer) || uses_gpu(options.spec.server.buffer) || gpus(mem::buffers_at_hand());

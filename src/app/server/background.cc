@@ -69,7 +69,8 @@ PidFile::PidFile(std::string path) : path_(std::move(path)) {
     throw Error(ExitCode::kEnvironment, fmt::format("--pidfile {}: process {} runs with it already", path_, before));
   }
   const std::string text = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(file_.get(), 0) != 0 || ::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+  if (::ftruncate(file_.get(), 0) != 0 ||
+      ::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     throw cannot("--pidfile " + path_, errno);
   }
 }

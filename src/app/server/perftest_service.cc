@@ -25,14 +25,16 @@ PerftestService perftest_service(
              proto::Channel& channel, const proto::Admission& admission, const std::atomic<bool>& stop,
              const engine::Terms& terms) {
     if (specs.size() != 1) {
-      throw usage_error(fmt::format("{}: perftest's client has one size on a connection, {} were typed", channel.peer(), specs.size()),
+      throw usage_error(fmt::format("{}: perftest's client has one size on a connection, {} were typed", channel.peer(),
+                                    specs.size()),
                         fmt::format("give the {} that is typed there", flag<&TestSpec::size_bytes>()));
     }
     TestSpec spec = specs.front();
     spec.server = std::exchange(spec.client, EndSpec());
     proto::PerftestLink link(channel, admission, proto::PerftestRole::kServer, &stop);
     if (!link.greet()) throw peer_error(channel.peer() + ": is gdrperf, and spoke as perftest");
-    const std::string what = fmt::format("{}: perftest {}: {} {}", channel.peer(), link.version(), to_string(spec.test), format_size(spec.size_bytes));
+    const std::string what = fmt::format("{}: perftest {}: {} {}", channel.peer(), link.version(), to_string(spec.test),
+                                         format_size(spec.size_bytes));
     say("serving " + what);
     engine::ClientTerms own;
     own.max_memory_bytes = max_memory_bytes;

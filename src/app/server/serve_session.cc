@@ -97,8 +97,8 @@ void serve_one(proto::Channel& channel, const proto::RunRequest& request, const 
 
 /// The next request for a run; nothing after Bye or when the server is to stop. `failed`: the client's run has
 /// failed after it was over here, or failed here, too.
-std::optional<proto::RunRequest> next_request(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop,
-                                              const SessionTerms& terms,
+std::optional<proto::RunRequest> next_request(proto::Channel& channel, const proto::Admission& admission,
+                                              const StopSignal& stop, const SessionTerms& terms,
                                               const std::function<void(const proto::Failure&)>& failed) {
   Waiting waiting(channel, stop, terms);
   while (true) {
@@ -110,7 +110,9 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const pro
     if (const auto* result = std::get_if<proto::Result>(&*message); result != nullptr && terms.on_result)
       terms.on_result(*result);
     if (const auto* cluster = std::get_if<proto::Cluster>(&*message)) {
-      if (!terms.as_rank) throw Error(ExitCode::kEnvironment, "this server is no rank of clusters", "start it with 'gdrperf serve --cluster'");
+      if (!terms.as_rank)
+        throw Error(ExitCode::kEnvironment, "this server is no rank of clusters",
+                    "start it with 'gdrperf serve --cluster'");
       terms.as_rank(channel, admission, *cluster);
       return std::nullopt;
     }
@@ -120,8 +122,8 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const pro
 
 }  // namespace
 
-SessionResult serve_session(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop, const Log& log,
-                            const SessionTerms& terms) {
+SessionResult serve_session(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop,
+                            const Log& log, const SessionTerms& terms) {
   SessionResult result;
   std::optional<proto::RunRequest> request;
   bool told = true;

@@ -40,7 +40,7 @@ struct SessionTerms {
 /// Serves one client that was admitted: run after run, until Bye, hang-up, the end of
 /// `terms`' patience or `stop` (the client is told of these). A run that cannot be is refused in words and
 /// the session goes on. Throws nothing for what the client does.
-SessionResult serve_session(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop, const Log& log,
-                            const SessionTerms& terms = {});
+SessionResult serve_session(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop,
+                            const Log& log, const SessionTerms& terms = {});
 
 }  // namespace gdrperf::app

@@ -86,7 +86,8 @@ void Server::leave() {
     if (!connection.served) ::shutdown(connection.channel.fd(), SHUT_RD);
   }
   const auto all_ended = [&] {
-    return std::all_of(connections_.begin(), connections_.end(), [](const Connection& each) { return each.ended.load(); });
+    return std::all_of(connections_.begin(), connections_.end(),
+                       [](const Connection& each) { return each.ended.load(); });
   };
   const auto deadline = steady_clock::now() + kLeaveTime;
   {

@@ -20,8 +20,10 @@ SessionGuests::Host::~Host() {
 
 SessionGuests::Guest::Guest(SessionGuests& session_guests, const std::string& ticket) : guests_of_(session_guests) {
   const MutexLock lock(guests_of_.mutex_);
-  if (ticket.empty() || ticket != guests_of_.ticket_) throw peer_error("the session that this connection belongs to is over", "try again");
-  if (guests_of_.guests_ == kMost) throw peer_error(fmt::format("a client has {} runs at the same time at most", kMost + 1));
+  if (ticket.empty() || ticket != guests_of_.ticket_)
+    throw peer_error("the session that this connection belongs to is over", "try again");
+  if (guests_of_.guests_ == kMost)
+    throw peer_error(fmt::format("a client has {} runs at the same time at most", kMost + 1));
   ++guests_of_.guests_;
 }
 

@@ -28,7 +28,8 @@ class SessionGuests {
     std::string ticket_;
   };
 
-  /// A connection that came along. Throws peer_error for a ticket that is not the host's, and for one connection too many.
+  /// A connection that came along. Throws peer_error for a ticket that is not the host's, and for one connection too
+  /// many.
   class Guest {
    public:
     Guest(SessionGuests& session_guests, const std::string& ticket);

@@ -36,8 +36,8 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
 /// -w and -y as what a run has to reach; of a latency test a note. Throws usage_error for -y with several sizes.
 void require_typed(PerftestTyped& typed, Test test, std::span<const std::uint64_t> sizes, OutputOptions& output);
 
-/// perftest's --run_infinitely, typed under its name: seconds between its lines, which are those of -D or 5, and -D is no end
-/// of the run. nullopt: another run.
+/// perftest's --run_infinitely, typed under its name: seconds between its lines, which are those of -D or 5, and -D is
+/// no end of the run. nullopt: another run.
 std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop);
 
 /// --out_json: under perftest's names a file with its keys, with this program's document beside it; else that document.
@@ -60,7 +60,8 @@ void settle_dual_port(const PerftestTyped& typed, Test test, TestSpec& spec, con
 /// "write_bw" of "ib_write_bw", of "ib_write_bw_nongdr" and of a path to them; "" for other words.
 std::string own_test(std::string_view perftest_program);
 
-/// `gdrperf ib_write_bw ...`, or the same by a link of that name, as a command line of this program; others as they are.
+/// `gdrperf ib_write_bw ...`, or the same by a link of that name, as a command line of this program; others as they
+/// are.
 Argv as_own_command(Argv words);
 
 /// Whether words are of `gdrperf ib_write_bw --help`, by whatever name; prints it then.

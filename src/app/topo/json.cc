@@ -48,7 +48,9 @@ Json matrix_json(const Matrix& matrix) {
 }
 
 std::size_t end_of(const PciTree&, std::size_t, const topo::TreeGpu& other) { return other.function; }
-std::size_t end_of(const PciTree& tree, std::size_t gpu, const topo::TreeNic& nic) { return topo::function_towards(tree, gpu, nic); }
+std::size_t end_of(const PciTree& tree, std::size_t gpu, const topo::TreeNic& nic) {
+  return topo::function_towards(tree, gpu, nic);
+}
 
 const std::string& key_of(const std::string& name) { return name; }
 const std::string& key_of(const Outside& name) { return name.raw(); }
@@ -242,7 +244,8 @@ Json expected_json(const std::optional<report::Prediction>& expected) {
           {"published_figures", expected->figures}};
 }
 
-Json path_json(const PciTree& tree, const topo::TreeNic& nic, const topo::PciPath& path, std::optional<topo::Relation> relation) {
+Json path_json(const PciTree& tree, const topo::TreeNic& nic, const topo::PciPath& path,
+               std::optional<topo::Relation> relation) {
   Json hops = Json::array();
   for (const topo::PathHop& hop : path.hops) hops.push_back(hop_json(tree, hop));
   Json redirecting = Json::array();

@@ -126,7 +126,8 @@ void print_paths(const topo::Topology& topology, std::size_t columns, std::ostre
     const topo::TreeNic* nic = tree.nic(pair.nic.raw());
     if (gpu == nullptr || nic == nullptr || !pair.relation) continue;
     if (++rows > kMostRows) continue;
-    const auto add = [&](const std::string& name, const std::string& word, const PciPath& path, topo::Relation relation) {
+    const auto add = [&](const std::string& name, const std::string& word, const PciPath& path,
+                         topo::Relation relation) {
       const auto expected = report::predict(tree, path, *nic, relation);
       table.add({pair.gpu, name, word, narrowest_text(path), acs_text(path), ceiling_text(tree, path), port_text(*nic),
                  expected ? report::range_text(*expected) : std::string("unknown")});

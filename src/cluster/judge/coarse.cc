@@ -111,7 +111,8 @@ GroupShifts shifts_of(const Grouping& grouping, Flows flows, const Residuals& re
 
 // `agrees`: whether a group that is slow by so much may be called a part of this kind; without, it may.
 void judge_grouping(const Grouping& grouping, Flows flows, const JudgeOptions& options,
-                    const std::function<bool(std::size_t, double)>& agrees, Residuals& residuals, Judgement& judgement) {
+                    const std::function<bool(std::size_t, double)>& agrees, Residuals& residuals,
+                    Judgement& judgement) {
   if (grouping.kinds.size() < kLeastGroups) return;
   const GroupShifts found = shifts_of(grouping, flows, residuals);
   std::vector<float> shifts(found.shift.size(), 0);

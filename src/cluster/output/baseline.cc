@@ -73,7 +73,9 @@ std::vector<compare::Stored> store_clusters(const std::vector<std::string>& path
   std::vector<std::pair<fs::path, std::string>> copies;
   for (const std::string& path : paths) {
     const ClusterFile file = read_cluster(path);
-    if (file.partial) throw usage_error(path + ": a partial result is no baseline", "finish it with gdrperf cluster --resume; nothing was stored");
+    if (file.partial)
+      throw usage_error(path + ": a partial result is no baseline",
+                        "finish it with gdrperf cluster --resume; nothing was stored");
     std::string text = without_measurements(path);
     const fs::path to = fs::path(store) / compare::kClustersFolder / cluster_key(file) / stored_name(file, text);
     copies.emplace_back(to, std::move(text));
@@ -127,8 +129,9 @@ ClusterFile read_cluster_baseline(const std::string& path, std::uint64_t size_by
     if (!file.partial && file.size_bytes == size_bytes && file.buffer == buffer) results.push_back(std::move(file));
   }
   if (results.empty()) {
-    throw usage_error(fmt::format("{}: no whole result of gdrperf cluster with -s {} --buffer {}", path, size_bytes, buffer),
-                      fmt::format("'gdrperf baseline add RESULT.json {} FOLDER' puts them there", flags::kDir));
+    throw usage_error(
+        fmt::format("{}: no whole result of gdrperf cluster with -s {} --buffer {}", path, size_bytes, buffer),
+        fmt::format("'gdrperf baseline add RESULT.json {} FOLDER' puts them there", flags::kDir));
   }
   return combine_clusters(results);
 }

@@ -10,11 +10,13 @@
 
 namespace gdrperf::app {
 
-/// Whether the file is a result of `gdrperf cluster`; not for standard input. Throws usage_error where it cannot be read.
+/// Whether the file is a result of `gdrperf cluster`; not for standard input. Throws usage_error where it cannot be
+/// read.
 bool is_cluster_file(const std::string& path);
 
-/// Puts results of `gdrperf cluster` into `store`/clusters/KEY/; hosts and NICs make the key. What is stored has the effects of
-/// all NICs and no single measurements. All are read before any is stored. Throws as compare::store_documents().
+/// Puts results of `gdrperf cluster` into `store`/clusters/KEY/; hosts and NICs make the key. What is stored has the
+/// effects of all NICs and no single measurements. All are read before any is stored. Throws as
+/// compare::store_documents().
 std::vector<compare::Stored> store_clusters(const std::vector<std::string>& paths, const std::string& store);
 
 struct StoredCluster {

@@ -20,7 +20,8 @@ double rate(const ClusterFile& file, double percent) { return file.typical_gbyte
 void add_change(const ClusterFile& before, const FileEffect& old, const ClusterFile& after, const FileEffect& now,
                 const FileNic& nic, const char* way, ClusterComparison& comparison) {
   if (!old.known || !now.known) return;
-  NicChange change{nic.host, nic.device, way, rate(before, old.shift_percent), rate(after, now.shift_percent), 0, false};
+  NicChange change{nic.host, nic.device, way, rate(before, old.shift_percent), rate(after, now.shift_percent),
+                   0,        false};
   if (!(change.before_gbytes > 0)) return;
   change.change_percent = 100 * (change.after_gbytes / change.before_gbytes - 1);
   change.apart = rate(after, now.high_percent) < rate(before, old.low_percent) ||
@@ -115,9 +116,10 @@ ExitCode verdict_of(const ClusterComparison& comparison, const ClusterFile& befo
 
 std::string to_text(const ClusterComparison& comparison, const ClusterFile& before, const ClusterFile& after,
                     double threshold) {
-  std::string out = fmt::format("clusters: {} and {}; typical {} and {} GB/s ({:+.1f} %)\n", before.started,
-                                after.started, plain_digits(before.typical_gbytes), plain_digits(after.typical_gbytes),
-                                before.typical_gbytes > 0 ? 100 * (after.typical_gbytes / before.typical_gbytes - 1) : 0.0);
+  std::string out =
+      fmt::format("clusters: {} and {}; typical {} and {} GB/s ({:+.1f} %)\n", before.started, after.started,
+                  plain_digits(before.typical_gbytes), plain_digits(after.typical_gbytes),
+                  before.typical_gbytes > 0 ? 100 * (after.typical_gbytes / before.typical_gbytes - 1) : 0.0);
   std::size_t slower = 0;
   for (const NicChange& change : comparison.changes) {
     if (!is_regression(change, threshold)) continue;

@@ -28,8 +28,8 @@ struct ClusterComparison {
 /// A NIC's rate is the typical one and its shift; so a cluster that got slower as a whole shows, too.
 ClusterComparison compare_clusters(const ClusterFile& before, const ClusterFile& after);
 
-/// Several results of a cluster as one to compare with, at least one of them: of each NIC the median of its rates, its interval from the lowest
-/// to the highest of theirs.
+/// Several results of a cluster as one to compare with, at least one of them: of each NIC the median of its rates, its
+/// interval from the lowest to the highest of theirs.
 ClusterFile combine_clusters(const std::vector<ClusterFile>& results);
 
 /// Slower by more than `threshold` (a share), intervals apart.

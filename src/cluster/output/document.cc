@@ -89,7 +89,8 @@ Json nics_json(const Star& star, const ClusterTest& test, const ClusterResult& r
   return nics;
 }
 
-void add_suspects(const ClusterResult& result, const cluster::Judgement& judgement, const std::string& series, Json& suspects) {
+void add_suspects(const ClusterResult& result, const cluster::Judgement& judgement, const std::string& series,
+                  Json& suspects) {
   const auto rank_of = [&](const cluster::Suspect& suspect) -> Json {
     if (suspect.nic >= 0) return result.places[static_cast<std::size_t>(suspect.nic)].rank;
     for (std::size_t id = 0; suspect.node >= 0 && id < result.places.size(); ++id) {
@@ -239,7 +240,9 @@ const char* verdict_name(ExitCode code) {
 
 }  // namespace
 
-std::string series_file(const std::string& measurements_file, const Series& series) { return measurements_file + "." + series.name; }
+std::string series_file(const std::string& measurements_file, const Series& series) {
+  return measurements_file + "." + series.name;
+}
 
 std::string cluster_document(const Star& star, const cluster::Launch& launch, const ClusterTest& test,
                              const ClusterResult& result, const std::string& started,
@@ -266,7 +269,8 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
         {"start_s", result.start_seconds},
         {"seconds", result.seconds},
         {"runs_per_round", runs_per_round(test)},
-        {"seconds_per_round", result.rounds_timed == 0 ? 0.0 : result.round_seconds / static_cast<double>(result.rounds_timed)}}},
+        {"seconds_per_round",
+         result.rounds_timed == 0 ? 0.0 : result.round_seconds / static_cast<double>(result.rounds_timed)}}},
       {"typical_gbytes", result.judgement.typical_gbytes},
       {"nic_sigma_percent", 100 * result.judgement.nic_sigma},
       {"pair_sigma_percent", 100 * result.judgement.pair_sigma},

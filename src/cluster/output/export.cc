@@ -20,7 +20,8 @@ namespace {
 std::string plain(const std::string& name) {
   std::string text;
   for (const char c : name) {
-    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+    const bool good =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
     text += good ? c : '_';
   }
   if (text.starts_with('-')) text[0] = '_';
@@ -208,7 +209,8 @@ std::string to_markdown(const ClusterFile& file) {
       "# Cluster: {}{}\n\n{} ranks, {} NICs, {} of {} rounds; {} bytes a message; typical {} GB/s; {}\n",
       markdown_text(file.verdict), file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
       file.rounds_done, file.rounds, file.size_bytes, plain_digits(file.typical_gbytes), markdown_text(file.started));
-  if (!file.suspects.empty()) out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
+  if (!file.suspects.empty())
+    out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
   for (std::size_t i = 0; i < file.suspects.size(); ++i) {
     const FileSuspect& suspect = file.suspects[i];
     const auto same = [&](const FileSuspect& one) {
@@ -224,7 +226,8 @@ std::string to_markdown(const ClusterFile& file) {
                        markdown_text(suspect.verdict), markdown_text(amounts),
                        suspect.way == "both" ? "sends and receives" : markdown_text(suspect.way), suspect.retests);
   }
-  const auto lost = std::count_if(file.ranks.begin(), file.ranks.end(), [](const FileRank& rank) { return !rank.lost.empty(); });
+  const auto lost =
+      std::count_if(file.ranks.begin(), file.ranks.end(), [](const FileRank& rank) { return !rank.lost.empty(); });
   if (lost > 0) out += "\n| lost rank | host | why |\n| ---: | --- | --- |\n";
   for (const FileRank& rank : file.ranks) {
     if (!rank.lost.empty())

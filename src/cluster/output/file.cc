@@ -64,7 +64,8 @@ std::vector<cluster::Sample> unpack(const std::string& bytes, const std::string&
     for (std::size_t word = 0; word < 3; ++word) {
       words[word] = 0;
       for (std::size_t byte = 0; byte < 4; ++byte) {
-        words[word] |= std::uint32_t{static_cast<unsigned char>(bytes[i * kRecordBytes + word * 4 + byte])} << (8 * byte);
+        words[word] |= std::uint32_t{static_cast<unsigned char>(bytes[i * kRecordBytes + word * 4 + byte])}
+                       << (8 * byte);
       }
     }
     samples[i] = {words[0], words[1], bit_cast<float>(words[2])};
@@ -73,7 +74,8 @@ std::vector<cluster::Sample> unpack(const std::string& bytes, const std::string&
 }
 
 // Of the document itself, or of one of its further series.
-std::vector<cluster::Sample> read_measurements(const FileJson& document, const std::string& path, const ClusterFile& file) {
+std::vector<cluster::Sample> read_measurements(const FileJson& document, const std::string& path,
+                                               const ClusterFile& file) {
   std::vector<cluster::Sample> samples;
   if (const FileJson& beside = document.at("measurements_file"); !beside.is_null()) {
     const auto slash = path.rfind('/');
@@ -100,7 +102,8 @@ std::vector<cluster::Sample> read_measurements(const FileJson& document, const s
     return sample.from >= file.nics.size() || sample.to >= file.nics.size() || !(sample.gbytes > 0);
   };
   if (std::any_of(samples.begin(), samples.end(), wrong)) {
-    throw usage_error(fmt::format("{}: a measurement is of a NIC that the document does not list, or has no rate", path));
+    throw usage_error(
+        fmt::format("{}: a measurement is of a NIC that the document does not list, or has no rate", path));
   }
   return samples;
 }
@@ -221,7 +224,8 @@ cluster::Leaves parse_leaves(const std::string& text, const std::string& path) {
       else take(FileJson{{name, inside}});
     }
   } catch (const nlohmann::json::exception& error) {
-    throw usage_error(fmt::format("{}: no JSON of leaves: {}", path, error.what()), "like {\"leaf1\": [\"n1\", \"n2\"]}");
+    throw usage_error(fmt::format("{}: no JSON of leaves: {}", path, error.what()),
+                      "like {\"leaf1\": [\"n1\", \"n2\"]}");
   }
   return leaves;
 }

@@ -97,7 +97,8 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path);
 /// parse_cluster() of a file's content.
 ClusterFile read_cluster(const std::string& path);
 
-/// The document at `path` as text, without its single measurements, in it or beside it. Throws usage_error for what is none.
+/// The document at `path` as text, without its single measurements, in it or beside it. Throws usage_error for what is
+/// none.
 std::string without_measurements(const std::string& path);
 
 /// Leaves of a file: JSON ({"leaf1": ["n1", "n2"]}), or those of its wiring (lldp.h). Throws usage_error.

@@ -51,14 +51,16 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
 }
 
 // As many as fit; slow ones stand above the map, too.
-std::string names_of_slowest(const std::vector<Member>& members, const ClusterResult& result, int rail, std::size_t room) {
+std::string names_of_slowest(const std::vector<Member>& members, const ClusterResult& result, int rail,
+                             std::size_t room) {
   constexpr std::string_view kMore = ", ...";
   std::string names;
   for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
     if (result.fabric.nics[id].rail != rail) continue;
     if (heat_of(shown_shift(result, id)) != '#') continue;
     const Member& member = members[static_cast<std::size_t>(result.places[id].rank)];
-    const std::string one = fmt::format("{} {} {}", names.empty() ? "  #" : ",", member.card.host, member.devices[result.places[id].device]);
+    const std::string one = fmt::format("{} {} {}", names.empty() ? "  #" : ",", member.card.host,
+                                        member.devices[result.places[id].device]);
     if (names.size() + one.size() + kMore.size() > room) return names.empty() ? names : names + std::string(kMore);
     names += one;
   }
@@ -93,14 +95,18 @@ std::string heat_map(const std::vector<Member>& members, const ClusterResult& re
     slowest = std::min(slowest, shown_shift(result, id));
     lines[rail][column] = heat_of(slowest);
   }
-  std::string out = per_column > 1 ? fmt::format("NICs, {} nodes in one place: . like others, - 1, o 3, # 10 % slower, ? unknown\n", per_column)
-                                   : "NICs by node: . like others, - 1 %, o 3 %, # 10 % slower, ? not measured\n";
+  std::string out =
+      per_column > 1
+          ? fmt::format("NICs, {} nodes in one place: . like others, - 1, o 3, # 10 % slower, ? unknown\n", per_column)
+          : "NICs by node: . like others, - 1 %, o 3 %, # 10 % slower, ? not measured\n";
   constexpr std::size_t kMostRails = 8;
   for (std::size_t rail = 0; rail < std::min(lines.size(), kMostRails); ++rail) {
     const std::string line = fmt::format("  rail {} {}", rail, lines[rail]);
     out += line + names_of_slowest(members, result, static_cast<int>(rail), kMostWidth - line.size()) + "\n";
   }
-  if (lines.size() > kMostRails) out += fmt::format("  ... and {} rail{} more (--json)\n", lines.size() - kMostRails, lines.size() == kMostRails + 1 ? "" : "s");
+  if (lines.size() > kMostRails)
+    out += fmt::format("  ... and {} rail{} more (--json)\n", lines.size() - kMostRails,
+                       lines.size() == kMostRails + 1 ? "" : "s");
   return out;
 }
 
@@ -145,11 +151,13 @@ void print_differences(const std::vector<Member>& members, std::ostream& out) {
     });
     std::string odd;
     for (const auto& [value, ranks] : by_value) {
-      if (value != most->first) odd += fmt::format("{}'{}' on rank {}", odd.empty() ? "" : ", ", value, ranks_text(ranks));
+      if (value != most->first)
+        odd += fmt::format("{}'{}' on rank {}", odd.empty() ? "" : ", ", value, ranks_text(ranks));
     }
     out << fmt::format("differs: {}: {}; '{}' on the {} others\n", what, odd, most->first, most->second.size());
   }
-  if (all.size() > kMostDifferences) out << fmt::format("... and {} differences more (--json)\n", all.size() - kMostDifferences);
+  if (all.size() > kMostDifferences)
+    out << fmt::format("... and {} differences more (--json)\n", all.size() - kMostDifferences);
 }
 
 }  // namespace gdrperf::app

@@ -21,7 +21,8 @@ using cluster::Link;
 const NicPlace& place_of(const ClusterResult& result, int nic) { return result.places[static_cast<std::size_t>(nic)]; }
 
 // Each flow has a server of its own at its end. Rates by flow; 0 where there is none.
-std::vector<double> measure_step(Star& star, const ClusterTest& test, const ClusterResult& result, const cluster::Step& step, int id) {
+std::vector<double> measure_step(Star& star, const ClusterTest& test, const ClusterResult& result,
+                                 const cluster::Step& step, int id) {
   std::map<int, Measure> orders;
   std::map<int, std::vector<std::size_t>> asked;
   std::map<int, std::size_t> taken;  // slots, by NIC
@@ -37,8 +38,9 @@ std::vector<double> measure_step(Star& star, const ClusterTest& test, const Clus
     order.duration_ns = test.duration.count();
     order.event = test.event;
     const std::size_t slot = taken[step.flows[i].b]++;
-    order.runs.push_back({peer.address, peer.slots[to.device].at(slot), own.devices[from.device], peer.devices[to.device],
-                          buffer_of(own, own.devices[from.device], test.buffer), buffer_of(peer, peer.devices[to.device], test.buffer)});
+    order.runs.push_back({peer.address, peer.slots[to.device].at(slot), own.devices[from.device],
+                          peer.devices[to.device], buffer_of(own, own.devices[from.device], test.buffer),
+                          buffer_of(peer, peer.devices[to.device], test.buffer)});
     asked[from.rank].push_back(i);
   }
   std::vector<double> rates(step.flows.size(), 0);

@@ -38,7 +38,8 @@ std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differenc
 void print_differences(const std::vector<Member>& members, std::ostream& out);
 
 /// One character for each NIC, a line per rail: how its slower way does against the others. Of more than 64
-/// nodes the worst of neighbours share one. The slowest stand behind with host and device. Nothing where nothing was measured.
+/// nodes the worst of neighbours share one. The slowest stand behind with host and device. Nothing where nothing was
+/// measured.
 std::string heat_map(const std::vector<Member>& members, const ClusterResult& result);
 
 }  // namespace gdrperf::app

@@ -41,8 +41,9 @@ int number_of(const Variables& variables, const char* name, int low) {
   const char* end = text->data() + text->size();
   const auto [at, error] = std::from_chars(text->data(), end, value);
   if (error != std::errc() || at != end || value < low || value > kMostPmiRanks) {
-    throw usage_error(fmt::format("{} is '{}': a whole number from {} to {} is needed", name, *text, low, kMostPmiRanks),
-                      "or " + type_ranks());
+    throw usage_error(
+        fmt::format("{} is '{}': a whole number from {} to {} is needed", name, *text, low, kMostPmiRanks),
+        "or " + type_ranks());
   }
   return value;
 }

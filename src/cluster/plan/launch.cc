@@ -104,8 +104,9 @@ Launch by_hand_alone(const LaunchByHand& by_hand, const Variables& variables) {
   }
   if (!whole) {
     refuse_half_of_a_manager(variables);
-    throw usage_error("no launcher has set a rank here (torchrun, PMIx, PMI-1, OpenMPI, Slurm, LeaderWorkerSet, indexed Job)",
-                      "start it with srun or mpirun, one process per node, or " + type_ranks());
+    throw usage_error(
+        "no launcher has set a rank here (torchrun, PMIx, PMI-1, OpenMPI, Slurm, LeaderWorkerSet, indexed Job)",
+        "start it with srun or mpirun, one process per node, or " + type_ranks());
   }
   return {*by_hand.rank, *by_hand.ranks, by_hand.root, flags::kRank};
 }

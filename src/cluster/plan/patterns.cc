@@ -45,7 +45,8 @@ Step bisection(const NicIndex& index, const std::vector<int>& nodes) {
 Step to_the_next(const NicIndex& index, const std::vector<int>& nodes, int others, const char* label) {
   Step step{label, {}};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (int by = 1; by <= others; ++by) add_flows(index, nodes[i], nodes[(i + static_cast<std::size_t>(by)) % nodes.size()], step);
+    for (int by = 1; by <= others; ++by)
+      add_flows(index, nodes[i], nodes[(i + static_cast<std::size_t>(by)) % nodes.size()], step);
   }
   return step;
 }

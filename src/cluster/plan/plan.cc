@@ -25,7 +25,8 @@ Plan make_plan(const Fabric& fabric, const ScheduleOptions& options, const PlanR
       ++meetings[static_cast<std::size_t>(link.b)];
     }
   }
-  plan.seconds = (rates.runs * (rates.run_seconds + rates.start_seconds) + 2 * around(rates)) * static_cast<double>(plan.rounds);
+  plan.seconds =
+      (rates.runs * (rates.run_seconds + rates.start_seconds) + 2 * around(rates)) * static_cast<double>(plan.rounds);
   plan.gigabytes = 2 * rates.run_seconds * rates.nic_gbytes * static_cast<double>(plan.links);
   plan.most_gbytes = rates.nic_gbytes * static_cast<double>(plan.most_links);
   if (!meetings.empty()) {
@@ -35,7 +36,8 @@ Plan make_plan(const Fabric& fabric, const ScheduleOptions& options, const PlanR
   return plan;
 }
 
-PatternPlan plan_patterns(const Fabric& fabric, std::span<const Pattern> patterns, std::uint64_t seed, const PlanRates& rates) {
+PatternPlan plan_patterns(const Fabric& fabric, std::span<const Pattern> patterns, std::uint64_t seed,
+                          const PlanRates& rates) {
   PatternPlan plan;
   for (const Pattern pattern : patterns) {
     for (const Step& step : make_pattern(fabric, pattern, seed)) {
@@ -51,7 +53,8 @@ PatternPlan plan_patterns(const Fabric& fabric, std::span<const Pattern> pattern
       for (const auto& [nic, count] : into) most = std::max(most, count);
       ++plan.steps;
       plan.seconds += rates.run_seconds + rates.start_seconds + around(rates) * static_cast<double>(most);
-      plan.gigabytes += rates.run_seconds * rates.nic_gbytes * static_cast<double>(std::min(senders.size(), receivers.size()));
+      plan.gigabytes +=
+          rates.run_seconds * rates.nic_gbytes * static_cast<double>(std::min(senders.size(), receivers.size()));
     }
   }
   return plan;

@@ -28,7 +28,8 @@ void expand_range(std::string_view range, const std::vector<std::string>& heads,
   unsigned high = 0;
   const auto number = [&](std::string_view text, unsigned& value) {
     const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() || at != text.data() + text.size()) throw bad_list(list, "has a range that is none");
+    if (text.empty() || error != std::errc() || at != text.data() + text.size())
+      throw bad_list(list, "has a range that is none");
   };
   number(first, low);
   number(last, high);
@@ -36,7 +37,8 @@ void expand_range(std::string_view range, const std::vector<std::string>& heads,
     throw bad_list(list, "has a range that is none, or too many nodes");
   }
   for (const std::string& head : heads) {
-    for (unsigned value = low; value <= high; ++value) out.push_back(fmt::format("{}{:0{}}", head, value, first.size()));
+    for (unsigned value = low; value <= high; ++value)
+      out.push_back(fmt::format("{}{:0{}}", head, value, first.size()));
   }
 }
 
@@ -129,7 +131,8 @@ std::vector<std::string> expand_hosts(std::string_view list) {
   while (!rest.empty()) {
     int depth = 0;
     std::size_t end = 0;
-    for (; end < rest.size() && (rest[end] != ',' || depth > 0); ++end) depth += int{rest[end] == '['} - int{rest[end] == ']'};
+    for (; end < rest.size() && (rest[end] != ',' || depth > 0); ++end)
+      depth += int{rest[end] == '['} - int{rest[end] == ']'};
     for (std::string& host : expand_name(rest.substr(0, end), list)) {
       if (host.empty()) throw bad_list(list, "has an empty name");
       hosts.push_back(std::move(host));

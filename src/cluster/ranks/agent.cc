@@ -52,7 +52,8 @@ std::string pcie_link(const std::string& pci_address) {
 
 // Facts of an open device alone.
 void describe(const verbs::DeviceInfo& info, CardDevice& card) {
-  const auto active = std::find_if(info.ports.begin(), info.ports.end(), [](const verbs::PortDetails& each) { return each.port.active(); });
+  const auto active = std::find_if(info.ports.begin(), info.ports.end(),
+                                   [](const verbs::PortDetails& each) { return each.port.active(); });
   if (active == info.ports.end()) return;
   const verbs::PortDetails& details = *active;
   card.port = details.port.number;
@@ -73,7 +74,8 @@ std::vector<CardDevice> described(const Card& card, const std::vector<std::strin
   const std::vector<verbs::DeviceInfo> open = verbs::list_devices(names);
   std::vector<CardDevice> devices;
   for (CardDevice device : card.devices) {
-    const auto found = std::find_if(open.begin(), open.end(), [&](const verbs::DeviceInfo& info) { return info.name == device.name; });
+    const auto found =
+        std::find_if(open.begin(), open.end(), [&](const verbs::DeviceInfo& info) { return info.name == device.name; });
     if (found == open.end()) continue;
     describe(*found, device);
     devices.push_back(std::move(device));
@@ -84,7 +86,8 @@ std::vector<CardDevice> described(const Card& card, const std::vector<std::strin
 // Of this machine, software devices at the places that they are given.
 std::map<std::string, NearestGpu> own_gpus(const std::vector<verbs::DeviceInfo>& devices) {
   // Asking nvidia-smi takes long, the longer the more ranks of a host do.
-  const bool any_on_bus = std::any_of(devices.begin(), devices.end(), [](const verbs::DeviceInfo& info) { return !info.pci_address.empty(); });
+  const bool any_on_bus = std::any_of(devices.begin(), devices.end(),
+                                      [](const verbs::DeviceInfo& info) { return !info.pci_address.empty(); });
   if (!any_on_bus) return {};
   topo::Topology topology = topo::load_topology();
   declare_nics(topology, devices);
@@ -126,7 +129,8 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const AgentS
     client->open();
     const report::RunRecord record = run_test(*client, spec);
     const auto& latency = record.measured.latency;
-    if (measure.latency && latency && latency->p50_ns > 0) return {0, latency->p50_ns / 1000 / (latency->halved ? 1 : 2), ""};
+    if (measure.latency && latency && latency->p50_ns > 0)
+      return {0, latency->p50_ns / 1000 / (latency->halved ? 1 : 2), ""};
     const auto& bandwidth = record.measured.bandwidth;
     if (measure.latency || !bandwidth || !(bandwidth->median_gbytes > 0)) return {0, 0, "nothing was measured"};
     return {bandwidth->median_gbytes, 0, ""};
@@ -328,8 +332,10 @@ bool Agent::pass_on(const std::string& text) {
     ClusterMessage order = decode_cluster_text(part, parent_->peer());
     if (std::holds_alternative<End>(order)) return false;
     own = promised.get_future();
-    answering = start_thread("this rank's part of an order", [&promised, this, order = std::move(order)] { promised.set_value(answer(order)); },
-                             [&promised](const std::exception_ptr& failure) { promised.set_exception(failure); });
+    answering = start_thread(
+        "this rank's part of an order",
+        [&promised, this, order = std::move(order)] { promised.set_value(answer(order)); },
+        [&promised](const std::exception_ptr& failure) { promised.set_exception(failure); });
   }
   std::string answers = begin_bundle({});
   if (relay_) relay_->collect(bundle.patience, answers);

@@ -21,7 +21,8 @@ ClusterBuffer parse_cluster_buffer(const std::string& text) {
   for (const ClusterBuffer buffer : {ClusterBuffer::kHost, ClusterBuffer::kGpu, ClusterBuffer::kStaged}) {
     if (text == to_string(buffer)) return buffer;
   }
-  throw usage_error(fmt::format("--buffer '{:.40}': there are host, gpu (the GPU nearest to each NIC) and staged", text));
+  throw usage_error(
+      fmt::format("--buffer '{:.40}': there are host, gpu (the GPU nearest to each NIC) and staged", text));
 }
 
 std::map<std::string, NearestGpu> nearest_gpus(const topo::Topology& topology) {
@@ -58,9 +59,10 @@ void check_gpus(const Star& star, ClusterBuffer buffer) {
     for (const std::string& device : member.here ? member.devices : std::vector<std::string>()) {
       if (buffer_of(member, device, buffer) != "host") continue;
       throw Error(ExitCode::kEnvironment,
-                  fmt::format("--buffer {}: rank {} on {} has no GPU whose relation to {} is known", to_string(buffer), member.card.rank,
-                              member.card.host, device),
-                  "'gdrperf topo' there shows GPUs and NICs; leave such NICs out with --devices, or measure host memory (--buffer host)");
+                  fmt::format("--buffer {}: rank {} on {} has no GPU whose relation to {} is known", to_string(buffer),
+                              member.card.rank, member.card.host, device),
+                  "'gdrperf topo' there shows GPUs and NICs; leave such NICs out with --devices, or measure host "
+                  "memory (--buffer host)");
     }
   }
 }

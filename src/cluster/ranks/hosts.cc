@@ -113,7 +113,8 @@ void serve_as_rank(proto::Channel& channel, const proto::Admission& /*admission*
   cluster::Launch launch;
   launch.rank = invite->rank;
   launch.ranks = invite->ranks;
-  const auto deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(std::clamp(invite->deadline_s, 1.0, 3600.0)));
+  const auto deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::clamp(invite->deadline_s, 1.0, 3600.0)));
   Agent agent(own_card(launch, {}, ""),
               {terms.token, deadline, false, true, terms.allow, terms.max_time, terms.account});
   const auto give_back = [&] {

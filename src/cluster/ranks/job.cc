@@ -131,7 +131,8 @@ class Job {
       order.duration_ns = test_.duration.count();
       order.event = test_.event;
       order.runs.push_back({peer.address, peer.ports[device_of(link.b)], own.devices[device_of(link.a)],
-                            peer.devices[device_of(link.b)], buffer_of(own, own.devices[device_of(link.a)], test_.buffer),
+                            peer.devices[device_of(link.b)],
+                            buffer_of(own, own.devices[device_of(link.a)], test_.buffer),
                             buffer_of(peer, peer.devices[device_of(link.b)], test_.buffer)});
       asked[rank].push_back(link);
     }
@@ -143,7 +144,8 @@ class Job {
   void note(const Link& link, const ClusterRate& rate, std::vector<Sample>& samples) {
     const double value = rate.latency_us > 0 ? 1 / rate.latency_us : rate.gbytes;
     if (value > 0) {
-      samples.push_back({static_cast<std::uint32_t>(link.a), static_cast<std::uint32_t>(link.b), static_cast<float>(value)});
+      samples.push_back(
+          {static_cast<std::uint32_t>(link.a), static_cast<std::uint32_t>(link.b), static_cast<float>(value)});
     } else {
       result_.failed.push_back({link.a, link.b, rate.error});
     }
@@ -176,12 +178,14 @@ void take_over(const ClusterFile& earlier, const Star& star, const ClusterTest& 
   if (!same) throw usage_error("--resume: that run had other ranks, hosts or NICs",
                     "leave --resume out on other nodes; scripts/cluster/gdrperf.sbatch does so when it is requeued");
   const auto samples_of = [&](const std::string& name) {
-    const auto at = std::find_if(earlier.more.begin(), earlier.more.end(), [&](const FileSeries& one) { return one.name == name; });
+    const auto at =
+        std::find_if(earlier.more.begin(), earlier.more.end(), [&](const FileSeries& one) { return one.name == name; });
     return at == earlier.more.end() ? nullptr : &*at;
   };
   for (Series& series : result.more) {
     const FileSeries* found = samples_of(series.name);
-    if (found == nullptr || found->size_bytes != series.size_bytes) refuse("that run has not measured what --small asks for");
+    if (found == nullptr || found->size_bytes != series.size_bytes)
+      refuse("that run has not measured what --small asks for");
     series.samples = found->measurements;
   }
   result.samples = earlier.measurements;
@@ -208,10 +212,13 @@ int good_nic_beside(const ClusterResult& result, const Star& star, int nic) {
   const cluster::Nic& own = result.fabric.nics[static_cast<std::size_t>(nic)];
   for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
     const cluster::Nic& other = result.fabric.nics[id];
-    const bool suspect = std::any_of(result.judgement.suspects.begin(), result.judgement.suspects.end(), [&](const cluster::Suspect& one) {
-      return one.nic == static_cast<int>(id) || one.peer == static_cast<int>(id) || (one.nic < 0 && one.node == other.node);
-    });
-    if (!suspect && other.rail == own.rail && other.node != own.node && star.there(result.places[id].rank)) return static_cast<int>(id);
+    const bool suspect = std::any_of(result.judgement.suspects.begin(), result.judgement.suspects.end(),
+                                     [&](const cluster::Suspect& one) {
+                                       return one.nic == static_cast<int>(id) || one.peer == static_cast<int>(id) ||
+                                              (one.nic < 0 && one.node == other.node);
+                                     });
+    if (!suspect && other.rail == own.rail && other.node != own.node && star.there(result.places[id].rank))
+      return static_cast<int>(id);
   }
   return -1;
 }
@@ -220,7 +227,9 @@ int good_nic_beside(const ClusterResult& result, const Star& star, int nic) {
 void inspect(const Star& star, Job& job, ClusterResult& result) {
   constexpr std::size_t kMost = 4;
   for (const cluster::Suspect& suspect : result.judgement.suspects) {
-    if (suspect.part != cluster::Part::kNic || suspect.verdict != cluster::Verdict::kSlow || result.inspections.size() == kMost) continue;
+    if (suspect.part != cluster::Part::kNic || suspect.verdict != cluster::Verdict::kSlow ||
+        result.inspections.size() == kMost)
+      continue;
     Inspection inspection;
     inspection.nic = suspect.nic;
     inspection.other = good_nic_beside(result, star, suspect.nic);
@@ -244,7 +253,8 @@ void note_counters(const std::map<int, Counters>& before, const std::map<int, Co
     inspection.has_counters = !values.empty();
     for (const auto& [name, value] : values) {
       const auto at = old->second.devices[place.device].find(name);
-      if (at != old->second.devices[place.device].end() && value > at->second) inspection.rose[name] = value - at->second;
+      if (at != old->second.devices[place.device].end() && value > at->second)
+        inspection.rose[name] = value - at->second;
     }
   }
 }
@@ -253,7 +263,9 @@ void note_counters(const std::map<int, Counters>& before, const std::map<int, Co
 
 std::vector<Series> further_series(const ClusterTest& test) {
   if (test.small_bytes == 0) return {};
-  return {{"small_bandwidth", test.small_bytes, false}, {"latency", test.size_bytes, true}, {"small_latency", test.small_bytes, true}};
+  return {{"small_bandwidth", test.small_bytes, false},
+          {"latency", test.size_bytes, true},
+          {"small_latency", test.small_bytes, true}};
 }
 
 int runs_per_round(const ClusterTest& test) {
@@ -271,7 +283,8 @@ cluster::JudgeOptions judge_options_for(const Series& series, const ClusterTest&
   return options;
 }
 
-ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile* earlier, const RoundDone& round_done) {
+ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile* earlier,
+                          const RoundDone& round_done) {
   ClusterResult result;
   check_gpus(star, test.buffer);
   build_fabric(star, result);

@@ -33,7 +33,8 @@ void Star::build_rank_tree() {
       if (there(rank) && (at(rank).card.relay_port > 0) == relays) order.push_back(rank);
     }
   }
-  const auto relays = static_cast<std::size_t>(std::count_if(order.begin(), order.end(), [&](int rank) { return at(rank).card.relay_port > 0; }));
+  const auto relays = static_cast<std::size_t>(
+      std::count_if(order.begin(), order.end(), [&](int rank) { return at(rank).card.relay_port > 0; }));
   const std::vector<int> parents = tree_parents(order.size(), settings_.fanout);
   children_.resize(members_.size());
   for (std::size_t i = 1; i < order.size(); ++i) {

@@ -35,7 +35,8 @@ Relay::Relay(const BecomeRelay& order, proto::Token token, std::chrono::nanoseco
 std::vector<int> Relay::gather(proto::Listener& listener) {
   const auto give_up = steady_clock::now() + deadline_;
   const auto all_here = [&] {
-    return std::all_of(children_.begin(), children_.end(), [](const Child& child) { return child.channel.has_value(); });
+    return std::all_of(children_.begin(), children_.end(),
+                       [](const Child& child) { return child.channel.has_value(); });
   };
   while (!all_here() && steady_clock::now() < give_up) {
     pollfd entry{listener.fd(), POLLIN, 0};

@@ -51,7 +51,8 @@ class ByteReader {
   T number() {
     T value = 0;
     const std::string_view bytes = take(sizeof(T));
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(bytes[i])) << (8 * i));
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(bytes[i])) << (8 * i));
     return value;
   }
   double rate() { return bit_cast<float>(number<std::uint32_t>()); }

@@ -68,7 +68,9 @@ std::vector<std::vector<std::string>> share_devices(const std::vector<Member>& m
 }
 
 Star::Star(proto::Listener listener, StarSettings settings, const Card& own)
-    : settings_(std::move(settings)), members_(static_cast<std::size_t>(settings_.ranks)), gate_(std::move(listener), settings_.token) {
+    : settings_(std::move(settings)),
+      members_(static_cast<std::size_t>(settings_.ranks)),
+      gate_(std::move(listener), settings_.token) {
   const auto start = steady_clock::now();
   start_own(own);
   gather();
@@ -115,7 +117,8 @@ void Star::gather() {
   std::jthread bringer;
   if (settings_.bring) {
     const auto bring = [this] { settings_.bring([this](Arrival arrival) { gate_.put(std::move(arrival)); }); };
-    bringer = start_thread("the invitation of hosts", bring, [this](const std::exception_ptr& failure) { gate_.fail(failure); });
+    bringer = start_thread("the invitation of hosts", bring,
+                           [this](const std::exception_ptr& failure) { gate_.fail(failure); });
   }
   const auto give_up = steady_clock::now() + settings_.start_patience;
   auto say_at = steady_clock::now() + kSayMissing;

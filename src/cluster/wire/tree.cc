@@ -30,7 +30,9 @@ std::vector<int> tree_parents(std::size_t count, int fanout) {
   return parents;
 }
 
-std::string begin_bundle(std::chrono::milliseconds patience) { return fmt::format("{}{} ", kBundleHead, patience.count()); }
+std::string begin_bundle(std::chrono::milliseconds patience) {
+  return fmt::format("{}{} ", kBundleHead, patience.count());
+}
 
 void add_to_bundle(int rank, std::string_view text, std::string& bundle) {
   fmt::format_to(std::back_inserter(bundle), "{} {} ", rank, text.size());

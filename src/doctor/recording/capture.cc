@@ -99,16 +99,18 @@ void read_ports(std::string_view text, Findings& findings) {
 void read_device_list(std::string_view text, Findings& findings) {
   const auto lines = lines_of(text);
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    const bool heading = lines[i].find("node GUID") != std::string_view::npos && trimmed(lines[i + 1]).starts_with("------");
+    const bool heading =
+        lines[i].find("node GUID") != std::string_view::npos && trimmed(lines[i + 1]).starts_with("------");
     if (!heading) continue;
     const auto next = i + 2 < lines.size() ? words_of(lines[i + 2]) : std::vector<std::string_view>();
     if (next.size() == 2 && next[1].size() == 16) return;
     Check(findings, "rdma-device", "without an RDMA device nothing can be measured")
-        .fail(
-            "",
-            "ibv_devices lists none: the adapter's module is not loaded, its provider is not installed, or the container was not "
-            "given it",
-            "gdrperf doctor on that machine; lspci | grep -i -e mellanox -e infiniband; sudo modprobe mlx5_ib; ibverbs-providers (rdma-core)");
+        .fail("",
+              "ibv_devices lists none: the adapter's module is not loaded, its provider is not installed, or the "
+              "container was not "
+              "given it",
+              "gdrperf doctor on that machine; lspci | grep -i -e mellanox -e infiniband; sudo modprobe mlx5_ib; "
+              "ibverbs-providers (rdma-core)");
     return;
   }
 }
@@ -124,7 +126,8 @@ void read_ethtool(std::string_view text, Findings& findings) {
 
 void read_settings(std::string_view text, Findings& findings) {
   if (text.find("Pause parameters for") != std::string_view::npos ||
-      text.find("Priority trust state:") != std::string_view::npos || text.find("prio-pfc 0:") != std::string_view::npos) {
+      text.find("Priority trust state:") != std::string_view::npos ||
+      text.find("prio-pfc 0:") != std::string_view::npos) {
     FlowControl flow = parse_pause(text);
     parse_qos(text, flow);
     judge_flow("", "NETDEV", flow, false, findings);
@@ -173,14 +176,17 @@ void read_nvidia_smi(std::string_view text, Findings& findings) {
 void read_gpu_names(std::string_view text, Findings& findings) {
   constexpr std::string_view kName = "device name = [";
   const std::size_t at = text.find(kName);
-  const bool refused = text.find("allocate MR") != std::string_view::npos || text.find("Bad address") != std::string_view::npos;
+  const bool refused =
+      text.find("allocate MR") != std::string_view::npos || text.find("Bad address") != std::string_view::npos;
   if (at == std::string_view::npos || !refused) return;
   const std::string_view rest = text.substr(at + kName.size());
   const std::string name(rest.substr(0, std::min(rest.find(']'), std::size_t{80})));
   if (is_vgpu(name)) {
     Check(findings, "vgpu", "a vGPU is a share of a GPU: only some types give NICs access to their memory")
-        .fail(name, "a vGPU whose memory was not registered: GPUDirect RDMA is supported on a subset of vGPU types only",
-              "the list 'GPUDirect RDMA' in the documentation of this vGPU release; else a whole GPU passed through; until then stage "
+        .fail(name,
+              "a vGPU whose memory was not registered: GPUDirect RDMA is supported on a subset of vGPU types only",
+              "the list 'GPUDirect RDMA' in the documentation of this vGPU release; else a whole GPU passed through; "
+              "until then stage "
               "through host memory");
   } else if (is_geforce(name)) {
     Check(findings, "gpu-registration", "registration of its memory ends in 'Bad address'")
@@ -198,8 +204,10 @@ void read_gid_holes(std::string_view text, Findings& findings) {
     });
     if (good == port.gids->end()) continue;
     Check(findings, "gid-index", "programs use index 0 or 3 by default, and each pod has indexes of its own")
-        .warn(port.subject(), fmt::format("the table begins with empty entries, the first in use is {}", port.gids->front().index),
-              fmt::format("NCCL_IB_GID_INDEX={0} UCX_IB_GID_INDEX={0}; perftest: -x {0}  # in this pod; NCCL 2.26 and later finds it itself",
+        .warn(port.subject(),
+              fmt::format("the table begins with empty entries, the first in use is {}", port.gids->front().index),
+              fmt::format("NCCL_IB_GID_INDEX={0} UCX_IB_GID_INDEX={0}; perftest: -x {0}  # in this pod; NCCL 2.26 and "
+                          "later finds it itself",
                           good->index));
   }
 }
@@ -261,8 +269,8 @@ void compare_mtus(const std::vector<Capture>& captures, Findings& findings) {
 
 Findings read_one(std::string_view text, const Words& words) {
   Findings findings;
-  for (const auto reader : {read_ports, read_device_list, read_memlock, read_ethtool, read_lspci, read_modules, read_log,
-                            read_settings, read_nvidia_smi, read_gpu_names, read_gid_holes, read_gid_index}) {
+  for (const auto reader : {read_ports, read_device_list, read_memlock, read_ethtool, read_lspci, read_modules,
+                            read_log, read_settings, read_nvidia_smi, read_gpu_names, read_gid_holes, read_gid_index}) {
     reader(text, findings);
   }
   read_words(text, words, WordScope::kAll, "line", findings);

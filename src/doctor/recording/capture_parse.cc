@@ -126,7 +126,10 @@ std::vector<Port> parse_ibstat(std::string_view text) {
     Port& port = ports.back();
     if (const auto value = value_after(line, "State:")) {
       const std::string state = first_word(*value);
-      port.state = state.starts_with("Init") ? "INIT" : state == "Active" ? "ACTIVE" : state == "Armed" ? "ARMED" : "DOWN";
+      port.state = state.starts_with("Init") ? "INIT"
+                   : state == "Active"       ? "ACTIVE"
+                   : state == "Armed"        ? "ARMED"
+                                             : "DOWN";
     }
     if (const auto value = value_after(line, "Physical state:")) port.phys_state = *value;
     if (const auto value = value_after(line, "Rate:")) port.rate_gbps = leading_number(*value);

@@ -75,7 +75,8 @@ DmaBuf asked_dma_buf(const Survey& survey, const GpuProbe& probe) {
 std::string peer_memory_instead(const Survey& survey, const NvidiaDriver& driver) {
   if (survey.container) return "a kernel from 5.12 on, or nvidia_peermem: both on the host, not in this container";
   if (!driver.version.empty() && !version_at_least(driver.version, "470")) {
-    return fmt::format("nv_peer_mem for this OFED: driver {} brings no nvidia_peermem; or a kernel from 5.12 on", driver.version);
+    return fmt::format("nv_peer_mem for this OFED: driver {} brings no nvidia_peermem; or a kernel from 5.12 on",
+                       driver.version);
   }
   return "sudo modprobe nvidia_peermem  # until reboot; or install a kernel from 5.12 on";
 }

@@ -29,7 +29,8 @@ DirectPath direct_path(const Survey& survey, const GpuProbe& probe, const PciFun
   }
   if (!survey.gpus().empty()) {
     if (const auto registers = probe.registers(device.name.raw(), gpu.address)) {
-      return *registers ? DirectPath{true, "direct path ready"} : DirectPath{false, "no direct path: the NIC takes no memory of this GPU"};
+      return *registers ? DirectPath{true, "direct path ready"}
+                        : DirectPath{false, "no direct path: the NIC takes no memory of this GPU"};
     }
     const GpuProbe::Gpu* asked = probe.gpu(gpu.address);
     if (asked != nullptr && !asked->gdr) return {false, "no direct path: this GPU does no GPUDirect RDMA"};
@@ -72,7 +73,8 @@ std::vector<PairVerdict> judge_pairs(const Survey& survey) {
     const topo::TreeGpu& gpu = *survey.tree.gpu(pair.gpu);
     const topo::TreeNic& nic = *survey.tree.nic(pair.nic.raw());
     const PciFunction* function = survey.function(topo::to_string(survey.tree.functions[gpu.function].address));
-    const auto device = std::find_if(survey.rdma.begin(), survey.rdma.end(), [&](const RdmaDevice& each) { return each.name == pair.nic; });
+    const auto device = std::find_if(survey.rdma.begin(), survey.rdma.end(),
+                                     [&](const RdmaDevice& each) { return each.name == pair.nic; });
     if (function == nullptr || device == survey.rdma.end() || !pair.relation) continue;
     const DirectPath path = direct_path(survey, probe, *function, *device);
     const auto ceiling = topo::pair_ceiling(survey.tree, topo::path_to_nic(survey.tree, gpu.function, nic), nic);
@@ -137,7 +139,8 @@ bool far_pairs_are_told(const Survey& survey) {
 }
 
 void check_pairs(const Survey& survey, Findings& findings) {
-  const Check check(findings, "pair", "a GPU reaches the NIC next to it fastest; at a distance UCX and NCCL go through host memory");
+  const Check check(findings, "pair",
+                    "a GPU reaches the NIC next to it fastest; at a distance UCX and NCCL go through host memory");
   const auto pairs = nearest_pairs(survey);
   std::vector<PairVerdict> far;
   for (const PairVerdict& pair : pairs) {

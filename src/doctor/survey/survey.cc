@@ -30,7 +30,9 @@ class MachineFiles final : public topo::SysfsFiles {
     text.resize(std::min(text.size(), most));
     return text;
   }
-  std::vector<std::string> list(const std::string& folder) const override { return machine_.list(without_slash(folder)); }
+  std::vector<std::string> list(const std::string& folder) const override {
+    return machine_.list(without_slash(folder));
+  }
   std::string resolve(const std::string& path) const override {
     // A recording of a few files has functions that nothing more is known of.
     const std::string target = machine_.resolve(path);
@@ -198,7 +200,8 @@ RdmaDevice look_at_device(const Machine& machine, const std::string& name) {
   }
   device.driver = driver_at(machine, folder + "/device/driver");
   // A device of a virtual bus (rdma_rxe on a bridge, a siw) has a name that is no address.
-  for (std::string place = machine.resolve(folder + "/device"); !place.empty(); place.resize(std::min(place.rfind('/'), place.size() - 1))) {
+  for (std::string place = machine.resolve(folder + "/device"); !place.empty();
+       place.resize(std::min(place.rfind('/'), place.size() - 1))) {
     if (!is_pci_address(base_name(place))) continue;
     device.pci_address = base_name(place);
     break;
@@ -219,7 +222,8 @@ std::vector<RdmaDevice> look_at_rdma(const Machine& machine, const topo::PciTree
   }
   // A copy of /sys may have them below their functions alone.
   for (const topo::TreeNic& nic : tree.nics) {
-    if (std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) { return device.name == nic.name; })) continue;
+    if (std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) { return device.name == nic.name; }))
+      continue;
     RdmaDevice& device = devices.emplace_back();
     device.name = nic.name;
     device.in_kernel = true;

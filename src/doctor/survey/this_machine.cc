@@ -43,9 +43,10 @@ bool keeps_symbol(std::string_view line) {
 /// Variables that say how RDMA programs and containers are set up; others are
 /// nobody's business.
 bool keeps_variable(std::string_view variable) {
-  for (const char* name : {"NCCL_", "UCX_", "RCCL_", "FI_", "OFI_", "MLX5_", "IBV_", "CUDA_VISIBLE_DEVICES=",
-                           "NVIDIA_VISIBLE_DEVICES=", "KUBERNETES_SERVICE_HOST=", "ENROOT_ROOTFS=",
-                           "APPTAINER_CONTAINER=", "SINGULARITY_CONTAINER=", "container=", "HSA_", "PCIDEVICE_", "NVSHMEM_"}) {
+  for (const char* name :
+       {"NCCL_", "UCX_", "RCCL_", "FI_", "OFI_", "MLX5_", "IBV_",
+        "CUDA_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=", "KUBERNETES_SERVICE_HOST=", "ENROOT_ROOTFS=",
+        "APPTAINER_CONTAINER=", "SINGULARITY_CONTAINER=", "container=", "HSA_", "PCIDEVICE_", "NVSHMEM_"}) {
     if (variable.starts_with(name)) return true;
   }
   return false;

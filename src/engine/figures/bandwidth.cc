@@ -89,7 +89,8 @@ class Stream {
     }
     intervals_.finish();
     // Its rate was known, and the client had all of them end.
-    run_.stop = told_ && judge_.reason() == report::StopReason::kSignal ? report::StopReason::kPrecision : judge_.reason();
+    run_.stop =
+        told_ && judge_.reason() == report::StopReason::kSignal ? report::StopReason::kPrecision : judge_.reason();
     run_.end_ns = last_ns_;
     run_.seconds = (run_.end_ns - run_.start_ns) * 1e-9;
     run_.sent = run_.messages = done();
@@ -110,7 +111,8 @@ class Stream {
   /// The pipe may still be filling, or a batch wait for its least number of messages: neither
   /// holds up the end. `from_ns`: where the run's time begins.
   void send(std::uint64_t messages, double from_ns) {
-    std::optional<proto::Message> message = transfer_.send_until(transfer_.sent() + std::min(messages, judge_.left(done())));
+    std::optional<proto::Message> message =
+        transfer_.send_until(transfer_.sent() + std::min(messages, judge_.left(done())));
     if (!message && follower_ != nullptr) message = follower_->poll_now_and_then();
     if (message && (follower_ == nullptr || !std::holds_alternative<proto::Stop>(*message))) {
       throw peer_error(fmt::format("the peer sent '{}' in the middle of a run", proto::type_name(*message)));
@@ -225,7 +227,9 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& wat
   const auto add_lap = [&](Laps::Result& sum) {
     const bool warm_up = run.sent == 0 && !spec.stop.iterations;
     const Laps::Result lap = laps.run(gate);
-    if (gate != nullptr && !warm_up) gate->add(spec.part, {lap.from_ns, lap.from_ns + lap.seconds * 1e9, lap.messages, spec.stop.iterations.has_value()});
+    if (gate != nullptr && !warm_up)
+      gate->add(spec.part,
+                {lap.from_ns, lap.from_ns + lap.seconds * 1e9, lap.messages, spec.stop.iterations.has_value()});
     sum.seconds += lap.seconds;
     sum.messages += lap.messages;
     run.seconds += lap.seconds;
@@ -246,7 +250,8 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& wat
     const bool finished = judge.finished(run.series, run.sent, run.series.total_seconds());
     live.look(run.series, run.sent, elapsed_s());
     const bool others = gate == nullptr || judge.reason() != report::StopReason::kPrecision;
-    if (!(finished && (others || watchers.together->all_finished(spec.part))) && !judge.at_limit(run.sent, elapsed_s())) continue;
+    if (!(finished && (others || watchers.together->all_finished(spec.part))) && !judge.at_limit(run.sent, elapsed_s()))
+      continue;
     if (gate != nullptr) gate->leave();
     intervals.finish();
     run.stop = judge.reason();

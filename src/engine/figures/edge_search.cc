@@ -16,7 +16,8 @@ EdgeSearch::EdgeSearch(SendStream& send, RecvStream* recv, std::uint64_t free_un
 
 bool EdgeSearch::post(Fault& fault) {
   const bool paced = send_.schedule.interval_ticks > 0;
-  return paced ? kernels::post_all<kernels::Pace::kOpen>(send_, fault) : kernels::post_all<kernels::Pace::kClosed>(send_, fault);
+  return paced ? kernels::post_all<kernels::Pace::kOpen>(send_, fault)
+               : kernels::post_all<kernels::Pace::kClosed>(send_, fault);
 }
 
 Outcome EdgeSearch::look(std::uint32_t polls, Fault& fault) {

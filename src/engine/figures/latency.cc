@@ -29,7 +29,8 @@ double median_precision(const StopRule& stop) { return 2 * stop.precision; }
 class Bouncer {
  public:
   /// `stop`: once it is true, a stop of the other end is no error; may be null.
-  Bouncer(Transfer& transfer, Laps* laps, const std::atomic<bool>* stop) : transfer_(transfer), laps_(laps), stop_(stop) {}
+  Bouncer(Transfer& transfer, Laps* laps, const std::atomic<bool>* stop)
+      : transfer_(transfer), laps_(laps), stop_(stop) {}
 
   void advance(std::uint64_t rounds) {
     if (laps_ != nullptr) {
@@ -91,7 +92,8 @@ report::Latency latency_figures(const LatencySeries::Steady& steady, const Clock
   return latency;
 }
 
-void tell_samples(RunObserver* observer, const ResolvedSpec& spec, const LatencySeries::Steady& steady, double seconds_ago) {
+void tell_samples(RunObserver* observer, const ResolvedSpec& spec, const LatencySeries::Steady& steady,
+                  double seconds_ago) {
   if (observer == nullptr || !observer->wants_samples()) return;
   const double scale = Clock::get().ns_per_tick() * (spec.op().halved ? 0.5 : 1.0);
   observer->samples({spec.test, spec.size_bytes, scale, seconds_ago, steady.stretches});

@@ -66,7 +66,8 @@ LatencySeries::Steady LatencySeries::steady(bool find_warmup, double precision) 
       continue;
     }
     result.histogram->merge(*segment.histogram);
-    result.stretches.push_back({result.cut_seconds + result.seconds, segment.seconds, segment.histogram->count(), segment.histogram.get()});
+    result.stretches.push_back(
+        {result.cut_seconds + result.seconds, segment.seconds, segment.histogram->count(), segment.histogram.get()});
     result.seconds += segment.seconds;
   }
   const std::size_t first = (gone + keep_every_ - 1) / keep_every_;

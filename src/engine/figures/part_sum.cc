@@ -19,7 +19,8 @@ struct Window {
 Window common_to(const std::vector<PartCurve>& parts) {
   Window window;
   const auto narrow = [&](const Curve& curve) {
-    window.from_ns = std::max(window.from_ns, curve.empty() ? std::numeric_limits<double>::infinity() : curve.front().first);
+    window.from_ns =
+        std::max(window.from_ns, curve.empty() ? std::numeric_limits<double>::infinity() : curve.front().first);
     window.to_ns = std::min(window.to_ns, curve.empty() ? 0 : curve.back().first);
   };
   for (const PartCurve& part : parts) {
@@ -138,7 +139,8 @@ double stretches_of(const std::vector<PartCurve>& parts, double whole_ns) {
 Rates rates_over(const std::vector<PartCurve>& parts, const Window& window, std::uint64_t size_bytes) {
   Rates rates;
   if (!window.any()) return rates;
-  const bool both_ways = std::any_of(parts.begin(), parts.end(), [](const PartCurve& part) { return !part.back.empty(); });
+  const bool both_ways =
+      std::any_of(parts.begin(), parts.end(), [](const PartCurve& part) { return !part.back.empty(); });
   const double whole_ns = window.to_ns - window.from_ns;
   const double cells = stretches_of(parts, whole_ns);
   const double cell_ns = whole_ns / cells;
@@ -215,7 +217,8 @@ PartCurve curve_of(const BandwidthRun& run, const TestSpec& spec, const PeerByte
   part.own = own_curve(run, static_cast<double>(spec.size_bytes));
   part.edges = batch_curve(run, static_cast<double>(spec.size_bytes));
   if (peer == nullptr) return part;
-  for (const auto& [at_ns, sent] : peer->series) part.back.emplace_back(at_ns - peer->clock_ahead_ns, static_cast<double>(sent));
+  for (const auto& [at_ns, sent] : peer->series)
+    part.back.emplace_back(at_ns - peer->clock_ahead_ns, static_cast<double>(sent));
   return part;
 }
 

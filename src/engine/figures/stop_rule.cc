@@ -97,7 +97,8 @@ bool StopJudge::hopeless(double growth, double elapsed_s) const {
 }
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
-  if (ended_ || (stop_ != nullptr && stop_->load(std::memory_order_relaxed))) return end_if(true, report::StopReason::kSignal);
+  if (ended_ || (stop_ != nullptr && stop_->load(std::memory_order_relaxed)))
+    return end_if(true, report::StopReason::kSignal);
   if (rule_.forever) return end_if(false, report::StopReason::kSignal);
   if (rule_.iterations) return end_if(done >= *rule_.iterations, report::StopReason::kIterations);
   return end_if(elapsed_s >= seconds(rule_.duration.value_or(rule_.cap)),
@@ -156,7 +157,8 @@ void judge_standstill(report::Measurement& measured, const Standstill& standstil
   if (standstill.data_s < kTimesTypical * standstill.typical_s) return;
   mark(measured, "suspended",
        fmt::format("almost no data moved for {} s in the middle of the run, although both hosts were running: "
-                   "look for other work on these CPUs and, behind a NIC, for lost packets and link failures ('gdrperf doctor'), and "
+                   "look for other work on these CPUs and, behind a NIC, for lost packets and link failures ('gdrperf "
+                   "doctor'), and "
                    "measure again",
                    plain_digits(standstill.data_s, 3)));
 }

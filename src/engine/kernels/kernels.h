@@ -171,7 +171,8 @@ inline int reap_sends(SendStream& stream, Fault& fault) noexcept {
 inline bool post_receives(RecvQueue& queue, std::uint32_t batch, Fault& fault) noexcept {
   ibv_recv_wr* bad;
   const bool shared = queue.srq != nullptr;
-  const int error = shared ? ibv_post_srq_recv(queue.srq, queue.cursor, &bad) : ibv_post_recv(queue.qp, queue.cursor, &bad);
+  const int error =
+      shared ? ibv_post_srq_recv(queue.srq, queue.cursor, &bad) : ibv_post_recv(queue.qp, queue.cursor, &bad);
   if (error != 0) return set_fault(fault, error, shared ? "ibv_post_srq_recv" : "ibv_post_recv");
   queue.cursor += batch;
   if (queue.cursor == queue.end) queue.cursor = queue.begin;

@@ -39,7 +39,8 @@ void note_shared_cpu(report::RunRecord& record) {
 
 }  // namespace
 
-report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server, int inline_bytes) {
+report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server,
+                            int inline_bytes) {
   report::RunRecord record;
   record.spec = spec;
   record.spec.client.device = client.device;
@@ -48,7 +49,9 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   record.spec.inline_bytes = spec.reverse ? std::max(spec.inline_bytes, 0) : inline_bytes;
   record.client = end_record(client);
   record.server = end_record(server);
-  const auto limit_of = [&](const proto::Endpoint& end) { return end.rate_limit_kbps > 0 ? std::optional<double>(end.rate_limit_kbps * 1e-6 * spec.qps) : std::nullopt; };
+  const auto limit_of = [&](const proto::Endpoint& end) {
+    return end.rate_limit_kbps > 0 ? std::optional<double>(end.rate_limit_kbps * 1e-6 * spec.qps) : std::nullopt;
+  };
   record.client.rate_limit_gbps = limit_of(client);
   record.server.rate_limit_gbps = limit_of(server);
   record.device_kind = less_real(client.kind, server.kind);
@@ -56,9 +59,11 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   if (same_host(client, server) && !(spec.parts > 1 && server_rests(spec))) note_shared_cpu(record);
   for (const auto& [side, end] : {std::pair("client", &client), std::pair("server", &server)}) {
     if (end->relaxed_ordering != "disabled") continue;
-    record.warnings.push_back(fmt::format("memory is registered for relaxed ordering, which PCIe Device Control of the {}'s {} has disabled: its writes to "
-                                          "memory keep strict order ('gdrperf doctor' there; of a virtual function the physical one counts)",
-                                          side, end->device));
+    record.warnings.push_back(
+        fmt::format("memory is registered for relaxed ordering, which PCIe Device Control of the {}'s {} has disabled: "
+                    "its writes to "
+                    "memory keep strict order ('gdrperf doctor' there; of a virtual function the physical one counts)",
+                    side, end->device));
   }
   if (spec.ends_by_immediate()) {
     record.warnings.push_back("a round of write_lat ends by write with immediate: no CPU can poll GPU memory");

@@ -10,7 +10,8 @@
 namespace gdrperf::engine {
 
 /// A run's record without its figures. `inline_bytes`: that the client was granted.
-report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server, int inline_bytes);
+report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server,
+                            int inline_bytes);
 
 /// Warning that the server's end is as somebody there typed, where the client made no choice.
 std::string typed_there(const EndSpec& asked, const EndSpec& taken);

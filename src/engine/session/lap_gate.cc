@@ -18,7 +18,12 @@ constexpr auto kLapLookEvery = 20ms;
 }  // namespace
 
 LapGate::LapGate(std::size_t parts)
-    : parts_(parts), present_(parts), laps_(parts), batch_messages_(parts), series_(parts, BatchSeries(kLeastBatchSeconds, kBatchSeconds)), late_s_(parts) {}
+    : parts_(parts),
+      present_(parts),
+      laps_(parts),
+      batch_messages_(parts),
+      series_(parts, BatchSeries(kLeastBatchSeconds, kBatchSeconds)),
+      late_s_(parts) {}
 
 double LapGate::meet(const Look& look) {
   MutexLock lock(mutex_);
@@ -84,7 +89,8 @@ void LapGate::fold() {
 }
 
 void LapGate::close_batch() {
-  for (std::size_t part = 0; part < parts_; ++part) series_[part].add(batch_s_, std::exchange(batch_messages_[part], 0));
+  for (std::size_t part = 0; part < parts_; ++part)
+    series_[part].add(batch_s_, std::exchange(batch_messages_[part], 0));
   batch_s_ = 0;
 }
 

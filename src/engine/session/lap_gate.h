@@ -13,15 +13,16 @@
 
 namespace gdrperf::engine {
 
-/// Verified laps of several runs at the same time: all are filled, then all begin at one moment, and the lap lasts from the first
-/// post to the last completion of any. Filling and comparing are in nobody's time. Thread-safe.
+/// Verified laps of several runs at the same time: all are filled, then all begin at one moment, and the lap lasts from
+/// the first post to the last completion of any. Filling and comparing are in nobody's time. Thread-safe.
 class LapGate {
  public:
   explicit LapGate(std::size_t parts);
 
   /// Called now and then while a run waits for the others; what it throws ends the wait.
   using Look = std::function<void()>;
-  /// Waits until all that have not left are here; returns the moment at which they go on. Throws peer_error where one has failed.
+  /// Waits until all that have not left are here; returns the moment at which they go on. Throws peer_error where one
+  /// has failed.
   double meet(const Look& look);
 
   struct Lap {

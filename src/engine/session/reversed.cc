@@ -77,7 +77,8 @@ proto::Stop follow(Transfer& transfer, Peer& peer, const Watchers& watchers, int
     if (transfer.receives()) message = transfer.receive_until(transfer.received() + chunk.messages());
     peer.watch().look();
     if (!message) message = transfer.receives() ? peer.poll_now_and_then() : peer.poll_or_rest();
-    if (message && (watchers.together == nullptr || !std::holds_alternative<proto::Ready>(*message))) return stop_of(*message);
+    if (message && (watchers.together == nullptr || !std::holds_alternative<proto::Ready>(*message)))
+      return stop_of(*message);
     known = known || message;
     if (asked || !over()) continue;
     peer.send(proto::Stop{});

@@ -79,7 +79,9 @@ proto::Done bounce(Transfer& transfer, const ResolvedSpec& spec, Peer& peer) {
 /// Position of this end at which time, for the client's windows.
 class Progress {
  public:
-  Progress(Transfer& transfer, const ResolvedSpec& spec) : transfer_(transfer), spec_(spec) { series_.add(now_ns(), 0); }
+  Progress(Transfer& transfer, const ResolvedSpec& spec) : transfer_(transfer), spec_(spec) {
+    series_.add(now_ns(), 0);
+  }
 
   /// Only where count and time belong together: an edge that was interrupted says
   /// nothing.
@@ -171,9 +173,10 @@ void check_time(const StopRule& stop, const Terms& terms) {
   // The duration of N messages shows when they are done.
   if (terms.max_time.count() == 0 || (stop.iterations && !stop.duration)) return;
   if (stop.forever) {
-    throw usage_error(fmt::format("{}: this server allows runs of {} s", stop_flag<&StopRule::forever>(),
-                                  plain_digits(std::chrono::duration<double>(terms.max_time).count())),
-                      fmt::format("give {}, or start 'gdrperf serve' with {} 0", stop_flag<&StopRule::duration>(), flags::kMaxTime));
+    throw usage_error(
+        fmt::format("{}: this server allows runs of {} s", stop_flag<&StopRule::forever>(),
+                    plain_digits(std::chrono::duration<double>(terms.max_time).count())),
+        fmt::format("give {}, or start 'gdrperf serve' with {} 0", stop_flag<&StopRule::duration>(), flags::kMaxTime));
   }
   const std::chrono::nanoseconds asked = stop.duration.value_or(stop.cap);
   if (asked <= terms.max_time) return;

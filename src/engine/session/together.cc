@@ -40,7 +40,10 @@ void wait_until(double at_ns) {
 
 class Together::Impl {
  public:
-  explicit Impl(int parts) : laps_(static_cast<std::size_t>(parts)), curves_(static_cast<std::size_t>(parts)), finished_(static_cast<std::size_t>(parts)) {}
+  explicit Impl(int parts)
+      : laps_(static_cast<std::size_t>(parts)),
+        curves_(static_cast<std::size_t>(parts)),
+        finished_(static_cast<std::size_t>(parts)) {}
 
   /// The last one to come decides when all go on.
   double meet(int& arrived, double& begin_ns, const Look& look) {
@@ -102,7 +105,9 @@ Together::~Together() = default;
 
 void Together::all_set_up(const Look& look) { impl_->meet(impl_->set_up_, impl_->set_up_ns_, look); }
 void Together::all_begin(const Look& look) { wait_until(impl_->meet(impl_->begun_, impl_->begin_ns_, look)); }
-double Together::all_begin_there(const Look& look) { return impl_->meet(impl_->begun_, impl_->begin_ns_, look) + kTellNs; }
+double Together::all_begin_there(const Look& look) {
+  return impl_->meet(impl_->begun_, impl_->begin_ns_, look) + kTellNs;
+}
 bool Together::all_finished(int part) { return impl_->all_finished(part); }
 LapGate& Together::laps() { return impl_->laps_; }
 void Together::add(int part, const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {

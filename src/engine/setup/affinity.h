@@ -59,7 +59,8 @@ class AffinityScope {
     if (cpus.empty()) return;
     if (spec.parts > 1) {
       const bool beside_client = side == conn::Side::kServer && !others_cpus.empty();
-      pin_this_thread(cpu_of_part(cpu_range(end, nic_node).preferred, spec.part + (beside_client ? spec.parts : 0), on_one_core));
+      pin_this_thread(
+          cpu_of_part(cpu_range(end, nic_node).preferred, spec.part + (beside_client ? spec.parts : 0), on_one_core));
       return;
     }
     bind_this_thread(cpus);

@@ -51,7 +51,8 @@ int cpu_of_part(const std::vector<int>& cpus, int part, const OneCore& one_core)
     std::vector<int> others;
     const std::size_t before = order.size();
     for (const int cpu : rest) {
-      const bool alone = std::none_of(order.begin() + static_cast<std::ptrdiff_t>(before), order.end(), [&](int taken) { return one_core(taken, cpu); });
+      const bool alone = std::none_of(order.begin() + static_cast<std::ptrdiff_t>(before), order.end(),
+                                      [&](int taken) { return one_core(taken, cpu); });
       (alone ? order : others).push_back(cpu);
       if (order.size() == wanted) break;
     }

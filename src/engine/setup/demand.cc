@@ -62,9 +62,11 @@ Demand demand_of(const ResolvedSpec& spec, Side side) {
   demand.messages_on_gpu = mem::on_gpu(spec.kind(side));
   demand.qps = spec.qps;
   if (spec.staged(side)) demand.staging_bytes = times(2, spec.wire().bytes());
-  const std::uint64_t per_qp = kQpBytes + demand.requests_bytes + static_cast<std::uint64_t>(demand.send_wr) * kSendEntryBytes +
+  const std::uint64_t per_qp = kQpBytes + demand.requests_bytes +
+                               static_cast<std::uint64_t>(demand.send_wr) * kSendEntryBytes +
                                static_cast<std::uint64_t>(demand.recv_wr) * kRecvEntryBytes;
-  const std::uint64_t completions = static_cast<std::uint64_t>(demand.send_entries) + static_cast<std::uint64_t>(demand.recv_entries);
+  const std::uint64_t completions =
+      static_cast<std::uint64_t>(demand.send_entries) + static_cast<std::uint64_t>(demand.recv_entries);
   const std::uint64_t all_qps = qps * static_cast<std::uint64_t>(demand.qps_per_pair);
   demand.queues_bytes = plus(times(all_qps, per_qp), completions * kCompletionBytes);
   return demand;
@@ -94,18 +96,22 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
     refuse(fmt::format("{} {} over XRC or DC", qps, demand.qps), attr.max_srq, "shared receive queues");
   }
   if (demand.srq_wr > 0 && attr.max_srq <= 0) {
-    throw Error(ExitCode::kEnvironment, fmt::format("{}: {} has no shared receive queues (its max_srq is {})", flag<&TestSpec::srq>(), device, attr.max_srq),
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("{}: {} has no shared receive queues (its max_srq is {})", flag<&TestSpec::srq>(), device,
+                            attr.max_srq),
                 fmt::format("leave {} out", flag<&TestSpec::srq>()));
   }
   if (demand.srq_wr > attr.max_srq_wr) {
-    refuse(fmt::format("{} with {} {} and {} {}", flag<&TestSpec::srq>(), qps, demand.qps, rx_depth, demand.recv_wr), attr.max_srq_wr,
-           "requests in a shared receive queue");
+    refuse(fmt::format("{} with {} {} and {} {}", flag<&TestSpec::srq>(), qps, demand.qps, rx_depth, demand.recv_wr),
+           attr.max_srq_wr, "requests in a shared receive queue");
   }
   if (attr.max_cqe > 0 && demand.send_entries > attr.max_cqe) {
-    refuse(fmt::format("{} {} with {} {}", qps, demand.qps, tx_depth, demand.send_wr), attr.max_cqe, "entries in a completion queue");
+    refuse(fmt::format("{} {} with {} {}", qps, demand.qps, tx_depth, demand.send_wr), attr.max_cqe,
+           "entries in a completion queue");
   }
   if (attr.max_cqe > 0 && demand.recv_entries > attr.max_cqe) {
-    refuse(fmt::format("{} {} with {} {}", qps, demand.qps, rx_depth, demand.recv_wr), attr.max_cqe, "entries in a completion queue");
+    refuse(fmt::format("{} {} with {} {}", qps, demand.qps, rx_depth, demand.recv_wr), attr.max_cqe,
+           "entries in a completion queue");
   }
   const std::uint64_t region = demand.staging_bytes != 0 ? demand.staging_bytes : demand.messages_bytes;
   if (attr.max_mr_size > 0 && region > attr.max_mr_size) {

@@ -10,8 +10,8 @@ namespace gdrperf::engine {
 
 ibv_qp_type qp_type(Transport transport);
 
-/// Who keeps the rate of that end: never kAuto. Throws Error(kEnvironment), naming device and capability, where the device is to and
-/// cannot; `note` says so where it need not.
+/// Who keeps the rate of that end: never kAuto. Throws Error(kEnvironment), naming device and capability, where the
+/// device is to and cannot; `note` says so where it need not.
 Limiter limiter_of(const ResolvedSpec& spec, conn::Side side, const verbs::Context& device, std::string& note);
 
 /// Of each QP, where the device keeps the rate.

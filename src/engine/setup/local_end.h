@@ -163,7 +163,8 @@ class LocalEnd {
     }
   };
 
-  /// Of memory that was registered: what the record says of PCIe relaxed ordering. Throws Error where it was asked for and cannot be.
+  /// Of memory that was registered: what the record says of PCIe relaxed ordering. Throws Error where it was asked for
+  /// and cannot be.
   std::string ordering() const;
   std::optional<std::uint64_t> offset_of(const std::byte* area) const;
   /// Data comes to the end that initiates.

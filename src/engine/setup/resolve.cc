@@ -55,18 +55,22 @@ void put_in_rate_defaults(TestSpec& spec) {
   // A device that keeps the rate has work while the sender is held up.
   if (spec.tx_depth == 0 && spec.limiter != Limiter::kSoftware) {
     const double held_up = rate_of(spec) * kHeldUpSeconds / spec.qps;
-    spec.tx_depth = static_cast<int>(round_up(static_cast<std::uint64_t>(std::clamp(held_up, kLeastPaced, kMostPaced)), static_cast<std::uint64_t>(spec.post_list)));
+    spec.tx_depth = static_cast<int>(round_up(static_cast<std::uint64_t>(std::clamp(held_up, kLeastPaced, kMostPaced)),
+                                              static_cast<std::uint64_t>(spec.post_list)));
   }
   // A burst is in flight at once.
   const int share = (spec.burst + spec.qps - 1) / spec.qps;
-  if (spec.tx_depth == 0 && share > 8) spec.tx_depth = static_cast<int>(round_up(static_cast<std::uint64_t>(share), static_cast<std::uint64_t>(spec.post_list)));
+  if (spec.tx_depth == 0 && share > 8)
+    spec.tx_depth =
+        static_cast<int>(round_up(static_cast<std::uint64_t>(share), static_cast<std::uint64_t>(spec.post_list)));
 }
 
 void check_burst(const TestSpec& spec) {
   if (spec.burst <= spec.tx_depth * spec.qps || spec.test.metric == Metric::kLatency) return;
-  throw usage_error(fmt::format("{} {}: {} {} has {} messages in flight", flag<&TestSpec::burst>(), spec.burst, flag<&TestSpec::tx_depth>(),
-                                spec.tx_depth, spec.tx_depth * spec.qps),
-                    fmt::format("give a smaller {}, or a larger {}", flag<&TestSpec::burst>(), flag<&TestSpec::tx_depth>()));
+  throw usage_error(
+      fmt::format("{} {}: {} {} has {} messages in flight", flag<&TestSpec::burst>(), spec.burst,
+                  flag<&TestSpec::tx_depth>(), spec.tx_depth, spec.tx_depth * spec.qps),
+      fmt::format("give a smaller {}, or a larger {}", flag<&TestSpec::burst>(), flag<&TestSpec::tx_depth>()));
 }
 
 void put_in_defaults(TestSpec& spec, DataPath path) {
@@ -95,7 +99,8 @@ void put_in_defaults(TestSpec& spec, DataPath path) {
   if (spec.footprint_bytes == 0) {
     const std::uint64_t stride = stride_of(spec);
     const auto depth = std::bit_ceil(static_cast<std::uint64_t>(spec.tx_depth));
-    const std::uint64_t share = std::min(kFootprintBytes, kAllFootprintsBytes / static_cast<std::uint64_t>(std::max(spec.qps, 1)));
+    const std::uint64_t share =
+        std::min(kFootprintBytes, kAllFootprintsBytes / static_cast<std::uint64_t>(std::max(spec.qps, 1)));
     // With a distance, each message in flight has a place of its own.
     const std::uint64_t slots =
         spec.stride_bytes > 0 ? depth : std::min(depth, std::bit_floor(std::max<std::uint64_t>(share / stride, 1)));
@@ -159,17 +164,19 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
         "leave it out: the CPU detects arrival");
   }
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
-    throw usage_error(fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),
-                                  !by_memory ? fmt::format("{} does not wait for a message's last byte in memory", to_string(test))
-                                  : !gpu     ? "client and server both use host memory"
-                                             : "the GPU sees no message that is staged through host memory"),
-                      fmt::format("write_lat {} cuda:N", flag<&TestSpec::client, &EndSpec::buffer>()));
+    throw usage_error(
+        fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),
+                    !by_memory ? fmt::format("{} does not wait for a message's last byte in memory", to_string(test))
+                    : !gpu     ? "client and server both use host memory"
+                               : "the GPU sees no message that is staged through host memory"),
+        fmt::format("write_lat {} cuda:N", flag<&TestSpec::client, &EndSpec::buffer>()));
   }
   check_rings(*this);
   if (ordering == Ordering::kRelaxed && polls_last_byte() && signal == Signal::kNone) {
-    throw usage_error(fmt::format("{} on: {} waits for the last byte of a message, which could then overtake the others",
-                                  flag<&TestSpec::ordering>(), to_string(test)),
-                      "leave it out; write_imm_lat waits for a completion and relaxes the order");
+    throw usage_error(
+        fmt::format("{} on: {} waits for the last byte of a message, which could then overtake the others",
+                    flag<&TestSpec::ordering>(), to_string(test)),
+        "leave it out; write_imm_lat waits for a completion and relaxes the order");
   }
   if (const std::string why = needs_order(); ooo == Use::kOn && !why.empty()) {
     throw usage_error(fmt::format("{} on: {}", flag<&TestSpec::ooo>(), why), "leave it out");
@@ -189,9 +196,11 @@ bool ResolvedSpec::relaxes_ordering() const {
 }
 
 std::string ResolvedSpec::needs_order() const {
-  if (polls_last_byte()) return fmt::format("{} waits for the last byte of a message, which could come before the others", to_string(test));
+  if (polls_last_byte())
+    return fmt::format("{} waits for the last byte of a message, which could come before the others", to_string(test));
   if (data_path_ == DataPath::kStaging) return "chunks that are staged through host memory come in order";
-  if (verify_seed && op_->consumes_receives) return fmt::format("{} compares message by message, in the order of the receives", flag<&TestSpec::verify_seed>());
+  if (verify_seed && op_->consumes_receives)
+    return fmt::format("{} compares message by message, in the order of the receives", flag<&TestSpec::verify_seed>());
   if (srq) return fmt::format("receives of {} are given out in order", flag<&TestSpec::srq>());
   if (transport == Transport::kXrc || by_driver(transport))
     return fmt::format("QPs of {} are made in order", to_string(transport));

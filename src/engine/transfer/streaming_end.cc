@@ -98,7 +98,8 @@ std::unique_ptr<mem::Relay> StreamingEnd::make_relay() {
   if (!spec().relays(side())) return nullptr;
   const std::uint64_t last = spec().size_bytes - 1;
   const auto offset = [&](const std::byte* area) { return static_cast<std::uint64_t>(area - buffer().data()) + last; };
-  return buffer().make_relay({offset(target_area()), offset(initiator_area()), static_cast<std::uint8_t>(side() == conn::Side::kClient)});
+  return buffer().make_relay(
+      {offset(target_area()), offset(initiator_area()), static_cast<std::uint8_t>(side() == conn::Side::kClient)});
 }
 
 std::unique_ptr<Transfer> StreamingEnd::make_transfer(Peer& peer) {

@@ -20,7 +20,8 @@ class StreamingEnd final : public LocalEnd {
 
   std::unique_ptr<Transfer> make_transfer(Peer& peer) override;
   Plan& plan() { return *plan_; }
-  /// Of what arrives here and leaves from here; null where the CPU starts messages. Owned by the transfer: it ends with the run.
+  /// Of what arrives here and leaves from here; null where the CPU starts messages. Owned by the transfer: it ends with
+  /// the run.
   std::unique_ptr<mem::Relay> make_relay();
   /// Of the QPs, where threads post to them themselves; else null.
   mem::Rings* rings() { return rings_.get(); }

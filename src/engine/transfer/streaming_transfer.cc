@@ -83,7 +83,8 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
   const bool duplex = spec.bidirectional() && op.consumes_receives;
   Kernels chosen;
   using kernels::Pace;
-  chosen.send = paced_rate_of(spec) > 0 ? choose_send<Completion, Pace::kOpen>(duplex) : choose_send<Completion, Pace::kClosed>(duplex);
+  chosen.send = paced_rate_of(spec) > 0 ? choose_send<Completion, Pace::kOpen>(duplex)
+                                        : choose_send<Completion, Pace::kClosed>(duplex);
   chosen.recv = recv_kernel<Completion>;
   chosen.polls = Completion::kPolls;
   chosen.pingpong = choose_pingpong<Completion>(spec, side, opener);
@@ -286,7 +287,8 @@ std::uint64_t StreamingTransfer::least_batch() const {
 /// A sender that is not behind its schedule has an edge whenever all that it posted is done.
 bool StreamingTransfer::idle_on_schedule() const {
   const SendStream& send = plan_.send;
-  return send.schedule.interval_ticks > 0 && send.schedule.posted == send.schedule.bursts * send.schedule.burst_lists && plan_.idle();
+  return send.schedule.interval_ticks > 0 && send.schedule.posted == send.schedule.bursts * send.schedule.burst_lists &&
+         plan_.idle();
 }
 
 std::optional<Edge> StreamingTransfer::edge() {

@@ -32,9 +32,13 @@ class StreamingTransfer final : public Transfer {
   StreamingTransfer(StreamingEnd& end, Peer& peer);
 
   std::optional<proto::Message> send_until(std::uint64_t goal) override;
-  std::optional<proto::Message> receive_until(std::uint64_t goal) override { return advance(kernels_.recv, goal, received()); }
+  std::optional<proto::Message> receive_until(std::uint64_t goal) override {
+    return advance(kernels_.recv, goal, received());
+  }
   std::optional<proto::Message> receive_rest(std::uint64_t total) override;
-  std::optional<proto::Message> bounce_until(std::uint64_t goal) override { return advance(kernels_.pingpong, goal, rounds()); }
+  std::optional<proto::Message> bounce_until(std::uint64_t goal) override {
+    return advance(kernels_.pingpong, goal, rounds());
+  }
 
   std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) override;
   void arm_atomics(const WordOf& word, std::uint64_t step) override { plan_.arm_atomics(word, step); }

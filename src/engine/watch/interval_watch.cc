@@ -99,7 +99,8 @@ void IntervalWatch::end_dip(double end_s) {
   }
   slow_batches_ = 0;
   const double seconds = std::max(end_s - start_s, 0.0);
-  if (now_.dips.size() < IntervalState::kMostDips) now_.dips.push_back({start_s, seconds, seconds > 0 ? messages / seconds : 0});
+  if (now_.dips.size() < IntervalState::kMostDips)
+    now_.dips.push_back({start_s, seconds, seconds > 0 ? messages / seconds : 0});
 }
 
 void IntervalWatch::tell(double end_s) {

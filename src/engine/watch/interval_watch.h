@@ -9,8 +9,9 @@
 
 namespace gdrperf::engine {
 
-/// Tells an observer that wants it each stretch of a run, and the dips in it: batches that follow each other at less than
-/// kDip of the median of those before; the batches that a dip begins and ends in are divided by their rates. Constant memory. Used by the run's thread.
+/// Tells an observer that wants it each stretch of a run, and the dips in it: batches that follow each other at less
+/// than kDip of the median of those before; the batches that a dip begins and ends in are divided by their rates.
+/// Constant memory. Used by the run's thread.
 class IntervalWatch {
  public:
   static constexpr double kDip = 0.7;
@@ -19,8 +20,8 @@ class IntervalWatch {
   IntervalWatch(RunObserver* observer, const TestSpec& spec);
 
   bool on() const { return seconds_ > 0; }
-  /// Of one of several runs at the same time: the first batch begins `start_s` after the moment at which all did. Times count from
-  /// there, and intervals end at the first batch past each multiple of their length.
+  /// Of one of several runs at the same time: the first batch begins `start_s` after the moment at which all did. Times
+  /// count from there, and intervals end at the first batch past each multiple of their length.
   void begin(double start_s);
   /// `start_s`, since the run's first batch.
   void add(double start_s, double seconds, std::uint64_t messages);

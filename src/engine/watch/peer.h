@@ -130,7 +130,8 @@ class StallWatch {
   /// A little more than a silent peer is given: whose process stopped is told as silent, not as up.
   static constexpr std::chrono::milliseconds kPatience{4750};
 
-  explicit StallWatch(const std::string& device, std::chrono::milliseconds limit = kPatience, Transport transport = Transport::kRc)
+  explicit StallWatch(const std::string& device, std::chrono::milliseconds limit = kPatience,
+                      Transport transport = Transport::kRc)
       : device_(device), limit_(limit), transport_(transport), patience_(limit) {}
   void check(std::uint64_t progress);
 

@@ -30,7 +30,8 @@ std::string hint_of(cudaError_t error) {
       return "the NVIDIA driver is missing or older than this gdrperf's CUDA: install or update it; 'gdrperf doctor' "
              "looks closer";
     case cudaErrorNoDevice:
-      return fmt::format("no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; use {} host", own_flag<&EndSpec::buffer>());
+      return fmt::format("no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; use {} host",
+                         own_flag<&EndSpec::buffer>());
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemNotReady:
       return "the GPU is busy, in exclusive mode, or its fabric manager is not up: see nvidia-smi";
@@ -125,7 +126,8 @@ void ok(CUresult result, std::string_view call, int device) {
   static const auto get_name =
       reinterpret_cast<CUresult (*)(CUresult, const char**)>(driver_function("cuGetErrorName", 6000));
   get_name(result, &name);
-  throw Error(ExitCode::kEnvironment, fmt::format("{}: {}{}", call, name != nullptr ? name : "error", on_device(device)),
+  throw Error(ExitCode::kEnvironment,
+              fmt::format("{}: {}{}", call, name != nullptr ? name : "error", on_device(device)),
               result == CUDA_ERROR_OUT_OF_MEMORY ? hint_of(cudaErrorMemoryAllocation) : std::string());
 }
 

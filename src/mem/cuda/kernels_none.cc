@@ -9,7 +9,8 @@ cudaError_t load_kernels() { return cudaErrorNotSupported; }
 cudaError_t launch_fill(const KernelRun&, cudaStream_t) { return cudaErrorNotSupported; }
 cudaError_t launch_check(const KernelRun&, KernelVerdict*, unsigned*, cudaStream_t) { return cudaErrorNotSupported; }
 cudaError_t launch_triad(float*, const float*, std::size_t, float, cudaStream_t) { return cudaErrorNotSupported; }
-cudaError_t launch_relay(const volatile std::uint8_t*, volatile std::uint8_t*, std::uint8_t, volatile RelayWords*, cudaStream_t) {
+cudaError_t launch_relay(const volatile std::uint8_t*, volatile std::uint8_t*, std::uint8_t, volatile RelayWords*,
+                         cudaStream_t) {
   return cudaErrorNotSupported;
 }
 

@@ -78,7 +78,9 @@ class GpuBuffer final : public Buffer {
   }
   const std::string& registration() const override { return registration_; }
   const GpuInfo* gpu() const override { return &gpu_; }
-  std::unique_ptr<Relay> make_relay(const RelayRun& run) override { return cuda::make_relay(device_, region_->at(), run); }
+  std::unique_ptr<Relay> make_relay(const RelayRun& run) override {
+    return cuda::make_relay(device_, region_->at(), run);
+  }
   std::unique_ptr<Copier> make_copier() override { return cuda::make_copier(device_); }
 
   const std::string& checker() const override {
@@ -142,7 +144,8 @@ class GpuBuffer final : public Buffer {
   }
 
   CheckResult check_by_kernel(const PatternRun& run) {
-    if (verdict_ == nullptr) ok(cudaMalloc(reinterpret_cast<void**>(&verdict_), sizeof *verdict_), "cudaMalloc", device_);
+    if (verdict_ == nullptr)
+      ok(cudaMalloc(reinterpret_cast<void**>(&verdict_), sizeof *verdict_), "cudaMalloc", device_);
     if (flag_count_ < run.count) {
       cudaFree(flags_);
       flags_ = nullptr;
@@ -150,10 +153,12 @@ class GpuBuffer final : public Buffer {
       flag_count_ = run.count;
     }
     KernelVerdict verdict{0, ~0ull};
-    ok(cudaMemcpyAsync(verdict_, &verdict, sizeof verdict, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync", device_);
+    ok(cudaMemcpyAsync(verdict_, &verdict, sizeof verdict, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync",
+       device_);
     ok(cudaMemsetAsync(flags_, 0, run.count * sizeof *flags_, stream_), "cudaMemsetAsync", device_);
     ok(launch_check(kernel_run(run), verdict_, flags_, stream_), "check kernel", device_);
-    ok(cudaMemcpyAsync(&verdict, verdict_, sizeof verdict, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync", device_);
+    ok(cudaMemcpyAsync(&verdict, verdict_, sizeof verdict, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync",
+       device_);
     ok(cudaStreamSynchronize(stream_), "check kernel", device_);
     CheckResult result;
     result.wrong_messages = verdict.wrong_messages;

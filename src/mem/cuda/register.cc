@@ -57,7 +57,8 @@ Attempt try_dmabuf(ibv_pd* pd, int device, void* address, std::size_t bytes, int
   if (!attempt.why_not.empty()) return attempt;
   attempt.mr.reset(ibv_reg_dmabuf_mr(pd, 0, bytes, reinterpret_cast<std::uint64_t>(address), fd.get(), access));
   if (!attempt.mr) {
-    attempt.why_not = fmt::format("ibv_reg_dmabuf_mr: {} (it takes Linux 5.12 and a NIC driver that can)", std::strerror(errno));
+    attempt.why_not =
+        fmt::format("ibv_reg_dmabuf_mr: {} (it takes Linux 5.12 and a NIC driver that can)", std::strerror(errno));
   }
   return attempt;
 }
@@ -74,7 +75,8 @@ Attempt try_data_direct(ibv_pd* pd, int device, void* address, std::size_t bytes
   attempt.why_not.clear();
   const UniqueFd fd = export_dmabuf(device, address, bytes, kMappedOverPcie, attempt.why_not);
   if (!attempt.why_not.empty()) return attempt;
-  attempt.mr = verbs::register_data_direct(pd, bytes, reinterpret_cast<std::uint64_t>(address), fd.get(), access, attempt.why_not);
+  attempt.mr = verbs::register_data_direct(pd, bytes, reinterpret_cast<std::uint64_t>(address), fd.get(), access,
+                                           attempt.why_not);
   return attempt;
 }
 
@@ -91,10 +93,12 @@ void check_bar1(ibv_pd* pd, int device, std::size_t bytes) {
   const GpuInfo gpu = describe(device);
   const std::string why = bar1_obstacle(bytes, gpu.bar1_bytes);
   if (why.empty()) return;
-  throw Error(ExitCode::kEnvironment,
-              fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
-              fmt::format("smaller messages or fewer in flight ({}, {}, {}, {}), or {} staged", flag<&TestSpec::size_bytes>(),
-                          flag<&TestSpec::qps>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::footprint_bytes>(), flag<&TestSpec::path>()));
+  throw Error(
+      ExitCode::kEnvironment,
+      fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
+      fmt::format("smaller messages or fewer in flight ({}, {}, {}, {}), or {} staged", flag<&TestSpec::size_bytes>(),
+                  flag<&TestSpec::qps>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::footprint_bytes>(),
+                  flag<&TestSpec::path>()));
 }
 
 }  // namespace
@@ -124,12 +128,14 @@ verbs::Mr register_gpu_memory(ibv_pd* pd, int device, void* address, std::size_t
     why += (why.empty() ? "" : "; ") + way + ": " + attempt.why_not;
   }
   way.clear();
-  if (const std::string suspicion = bar1_suspicion(bytes, bar1_free(describe(device).pci_address)); !suspicion.empty()) why += "; " + suspicion;
-  throw Error(ExitCode::kEnvironment,
-              fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
-              fmt::format("load it with 'modprobe nvidia_peermem', or go through host memory: {} staged; 'gdrperf doctor' "
-                          "looks closer",
-                          flag<&TestSpec::path>()));
+  if (const std::string suspicion = bar1_suspicion(bytes, bar1_free(describe(device).pci_address)); !suspicion.empty())
+    why += "; " + suspicion;
+  throw Error(
+      ExitCode::kEnvironment,
+      fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
+      fmt::format("load it with 'modprobe nvidia_peermem', or go through host memory: {} staged; 'gdrperf doctor' "
+                  "looks closer",
+                  flag<&TestSpec::path>()));
 }
 
 }  // namespace gdrperf::mem::cuda

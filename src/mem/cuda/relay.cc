@@ -19,7 +19,8 @@ namespace {
 /// A GPU that somebody else uses may take its time.
 constexpr std::chrono::seconds kStart{10};
 
-/// Words that no relay uses. They are kept: freeing pinned memory waits for the whole GPU, and another relay may run on it.
+/// Words that no relay uses. They are kept: freeing pinned memory waits for the whole GPU, and another relay may run on
+/// it.
 class SpareWords {
  public:
   static SpareWords& get() {
@@ -30,7 +31,8 @@ class SpareWords {
     const MutexLock lock(mutex_);
     if (spare_.empty()) {
       void* fresh = nullptr;
-      ok(cudaHostAlloc(&fresh, sizeof(RelayWords), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", device);
+      ok(cudaHostAlloc(&fresh, sizeof(RelayWords), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc",
+         device);
       return new (fresh) RelayWords{};
     }
     RelayWords* const words = spare_.back();
@@ -53,7 +55,8 @@ class KernelRelay final : public Relay {
     use_device(device);
     words_ = SpareWords::get().take(device);
     ok(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
-    ok(launch_relay(at + run.incoming_last, at + run.outgoing_last, run.ahead, words_, stream_), "relay kernel", device);
+    ok(launch_relay(at + run.incoming_last, at + run.outgoing_last, run.ahead, words_, stream_), "relay kernel",
+       device);
     Patience patience(kStart);
     while (__atomic_load_n(&words_->started, __ATOMIC_ACQUIRE) == 0) {
       if (patience.over()) give_up();
@@ -76,7 +79,8 @@ class KernelRelay final : public Relay {
   /// The kernel may start yet: what it looks at stays.
   [[noreturn]] void give_up() {
     __atomic_store_n(&words_->stop, 1u, __ATOMIC_RELEASE);
-    throw Error(ExitCode::kEnvironment, "a kernel that waits for messages does not start on GPU " + std::to_string(device_),
+    throw Error(ExitCode::kEnvironment,
+                "a kernel that waits for messages does not start on GPU " + std::to_string(device_),
                 "is the GPU busy? nvidia-smi");
   }
 

@@ -186,7 +186,9 @@ bool Channel::frame_is_whole(std::size_t& length) const {
   for (std::size_t i = 0; i < kHeaderBytes; ++i)
     length = length << 8 | static_cast<unsigned char>(pending_[begin_ + i]);
   if (length > max_frame_bytes_) {
-    if (const auto perftest = perftest_peer(peer_, std::string_view(pending_).substr(begin_)); perftest && link_->taken == 0) throw *perftest;
+    if (const auto perftest = perftest_peer(peer_, std::string_view(pending_).substr(begin_));
+        perftest && link_->taken == 0)
+      throw *perftest;
     refuse_stranger(std::string_view(pending_).substr(begin_), length);
   }
   return pending_.size() - begin_ >= kHeaderBytes + length;

@@ -48,7 +48,8 @@ struct Channel::Link {
   std::function<void(const std::string&)> tell;
   std::atomic<bool> working{false};
   Mutex listening;
-  Patience silence GUARDED_BY(listening){kSilence};  ///< since a byte came; both threads look, so that neither's work hides it
+  Patience silence GUARDED_BY(listening){
+      kSilence};  ///< since a byte came; both threads look, so that neither's work hides it
   int unread GUARDED_BY(listening) = 0;              ///< bytes, at listen()'s last look
   bool told GUARDED_BY(listening) = false;           ///< what tell() is for
   std::mutex pausing;  ///< guards nothing: `pause` wants one

@@ -74,7 +74,8 @@ Ece ece_from_json(const JsonReader& in) {
   const json& list = in.array("ece", 2);
   if (list.size() != 2) JsonReader::refuse(path, "is no list of [vendor, options]");
   constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
-  return {JsonReader::to_integer<std::uint32_t>(list[0], path, 0, kMost), JsonReader::to_integer<std::uint32_t>(list[1], path, 0, kMost)};
+  return {JsonReader::to_integer<std::uint32_t>(list[0], path, 0, kMost),
+          JsonReader::to_integer<std::uint32_t>(list[1], path, 0, kMost)};
 }
 
 }  // namespace

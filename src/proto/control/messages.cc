@@ -209,13 +209,16 @@ void read(const JsonReader& in, Done& m) {
   if (!in.has("counters")) return;
   const std::string counters = in.path_of("counters");
   for (const json& item : in.array("counters", kMaxCounters)) {
-    if (!item.is_array() || item.size() != 2 || !item[0].is_string()) JsonReader::refuse(counters, "is no list of [name, count]");
+    if (!item.is_array() || item.size() != 2 || !item[0].is_string())
+      JsonReader::refuse(counters, "is no list of [name, count]");
     m.counters[JsonReader::to_text(item[0], counters)] =
         JsonReader::to_integer<std::uint64_t>(item[1], counters, 0, ~0ull);
   }
 }
 
-json text_if_any(const char* member, const std::string& text) { return text.empty() ? json::object() : json::object({{member, text}}); }
+json text_if_any(const char* member, const std::string& text) {
+  return text.empty() ? json::object() : json::object({{member, text}});
+}
 void write(json& out, const Enter& m) { out = text_if_any("beside", m.beside); }
 void read(const JsonReader& in, Enter& m) { m.beside = in.text_or_empty("beside"); }
 void write(json& out, const Turn& m) {

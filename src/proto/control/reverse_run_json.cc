@@ -5,7 +5,11 @@ namespace gdrperf::proto {
 void write_reverse_run(nlohmann::json& out, const ReverseRun& led) {
   nlohmann::json batches = nlohmann::json::array();
   for (const LedBatch& batch : led.batches) batches.push_back({batch.start_s, batch.seconds, batch.messages});
-  out = {{"batches", std::move(batches)}, {"ramp_s", led.ramp_s}, {"seconds", led.seconds}, {"sent", led.sent}, {"stop", led.stop}};
+  out = {{"batches", std::move(batches)},
+         {"ramp_s", led.ramp_s},
+         {"seconds", led.seconds},
+         {"sent", led.sent},
+         {"stop", led.stop}};
   if (led.start_ns <= 0) return;
   out["start_ns"] = led.start_ns;
   out["first_batch_ns"] = led.first_batch_ns;

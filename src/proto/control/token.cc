@@ -27,8 +27,9 @@ namespace {
 constexpr std::size_t kNonceBytes = 32;
 constexpr std::chrono::seconds kProofTimeout{4};
 std::string give_token() {
-  return fmt::format("give {} FILE (or GDRPERF_TOKEN_FILE, GDRPERF_TOKEN) with the secret that the server was started with",
-                     flags::kToken);
+  return fmt::format(
+      "give {} FILE (or GDRPERF_TOKEN_FILE, GDRPERF_TOKEN) with the secret that the server was started with",
+      flags::kToken);
 }
 
 std::string hex(const std::uint8_t* bytes, std::size_t count) {
@@ -108,7 +109,8 @@ Token read_token(const std::string& file) {
   std::string text(Token::kMaxBytes + 3, '\0');
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in && !in.eof()) {
-    throw usage_error(fmt::format("{}: cannot be read: {}", where, reason_of(errno)), "name a file with the shared secret");
+    throw usage_error(fmt::format("{}: cannot be read: {}", where, reason_of(errno)),
+                      "name a file with the shared secret");
   }
   text.resize(static_cast<std::size_t>(in.gcount()));
   return Token(text, where);

@@ -16,7 +16,9 @@ constexpr std::size_t kMostLabels = 16384;
 
 }  // namespace
 
-int udp_source_port(int flow_label) { return ((flow_label & kLowBits) ^ ((flow_label >> 14) & 0x3f)) | kLeastSourcePort; }
+int udp_source_port(int flow_label) {
+  return ((flow_label & kLowBits) ^ ((flow_label >> 14) & 0x3f)) | kLeastSourcePort;
+}
 
 int flow_label_of_port(int port) { return ((port & kLowBits) ^ 1) | (1 << 14); }
 
@@ -30,7 +32,8 @@ std::vector<int> parse_number_list(const std::string& text, std::string_view fla
 }
 
 std::vector<int> lag_ports_of(const TestSpec& spec) {
-  return spec.lag_ports.empty() ? std::vector<int>() : parse_number_list(spec.lag_ports, flag<&TestSpec::lag_ports>(), 1, kMostLagPort);
+  return spec.lag_ports.empty() ? std::vector<int>()
+                                : parse_number_list(spec.lag_ports, flag<&TestSpec::lag_ports>(), 1, kMostLagPort);
 }
 
 std::vector<int> flow_labels_of(const TestSpec& spec) {
@@ -38,7 +41,8 @@ std::vector<int> flow_labels_of(const TestSpec& spec) {
     return parse_number_list(spec.flow_labels, flag<&TestSpec::flow_label>(), 0, (1 << 20) - 1);
   }
   std::vector<int> labels;
-  for (int i = 0; i < spec.spread; ++i) labels.push_back(flow_label_of_port(kLeastSourcePort + i * (kPorts / spec.spread)));
+  for (int i = 0; i < spec.spread; ++i)
+    labels.push_back(flow_label_of_port(kLeastSourcePort + i * (kPorts / spec.spread)));
   if (labels.empty() && spec.flow_label != 0) labels.push_back(spec.flow_label);
   return labels;
 }

@@ -50,7 +50,8 @@ class JsonReader {
     }
   }
   static double to_number(const nlohmann::json& value, const std::string& path);
-  static std::string to_text(const nlohmann::json& value, const std::string& path, std::size_t most_bytes = kMaxTextBytes);
+  static std::string to_text(const nlohmann::json& value, const std::string& path,
+                             std::size_t most_bytes = kMaxTextBytes);
   [[noreturn]] static void refuse(const std::string& path, const std::string& what);
 
  private:

@@ -92,7 +92,8 @@ std::vector<std::uint64_t> sizes_within(const TestSpec& spec, const std::vector<
   if (spec.transport != Transport::kUd) return sizes;
   const std::uint64_t most = largest_datagram(spec);
   std::vector<std::uint64_t> within;
-  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(within), [most](std::uint64_t size) { return size <= most; });
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(within),
+               [most](std::uint64_t size) { return size <= most; });
   return within;
 }
 

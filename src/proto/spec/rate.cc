@@ -25,7 +25,8 @@ std::optional<std::pair<double, std::string_view>> number_and_unit(const std::st
 
 Rate parse_offered_rate(const std::string& text, std::string_view flag) {
   // Bytes; 0: messages.
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 0}, {"/s", 0}, {"Gb/s", 1e9 / 8}, {"Mb/s", 1e6 / 8}, {"GB/s", 1e9}, {"MB/s", 1e6}};
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 0},           {"/s", 0},     {"Gb/s", 1e9 / 8},
+                                                                   {"Mb/s", 1e6 / 8}, {"GB/s", 1e9}, {"MB/s", 1e6}};
   const auto typed = number_and_unit(text);
   for (const auto& [name, bytes] : kUnits) {
     if (!typed || typed->second != name) continue;
@@ -36,14 +37,16 @@ Rate parse_offered_rate(const std::string& text, std::string_view flag) {
     if (value >= static_cast<double>(row.range.low) && value <= static_cast<double>(row.range.high)) return rate;
     throw usage_error(std::string(flag) + " " + text + ": " + rule_of(row));
   }
-  throw usage_error(std::string(flag) + " '" + text + "': no rate", "give messages per second, or payload in Gb/s, Mb/s, GB/s or MB/s");
+  throw usage_error(std::string(flag) + " '" + text + "': no rate",
+                    "give messages per second, or payload in Gb/s, Mb/s, GB/s or MB/s");
 }
 
 Load parse_load(const std::string& text, std::string_view flag) {
   const auto typed = number_and_unit(text);
   if (!typed || typed->second != "%") return {0, parse_offered_rate(text, flag)};
   if (typed->first > 0 && typed->first <= 100) return {typed->first / 100, {}};
-  throw usage_error(std::string(flag) + " " + text + ": a share is above 0 and up to 100 % of what the stream carries alone");
+  throw usage_error(std::string(flag) + " " + text +
+                    ": a share is above 0 and up to 100 % of what the stream carries alone");
 }
 
 namespace {

@@ -67,7 +67,9 @@ void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) {
   if (spec.registration == Registration::kAuto) spec.registration = Registration::kDmabuf;
 }
 
-void take_data_direct(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDataDirect; }
+void take_data_direct(TestSpec& spec, const std::string&, std::string_view) {
+  spec.registration = Registration::kDataDirect;
+}
 
 void take_ooo(TestSpec& spec, const std::string&, std::string_view) { spec.ooo = Use::kOn; }
 

@@ -69,7 +69,8 @@ std::string joined_or(const Items& items) {
 std::string flag_and_value(const Setting& setting, const SettingValue& value) {
   const std::string flag = flag_of(setting);
   switch (setting.type) {
-    case SettingType::kSize: return fmt::format("{} {}", flag, size_as_typed(static_cast<std::uint64_t>(std::get<std::int64_t>(value))));
+    case SettingType::kSize:
+      return fmt::format("{} {}", flag, size_as_typed(static_cast<std::uint64_t>(std::get<std::int64_t>(value))));
     case SettingType::kInteger:
     case SettingType::kNumber:
     case SettingType::kPercent:
@@ -79,7 +80,8 @@ std::string flag_and_value(const Setting& setting, const SettingValue& value) {
 }
 
 void replace_all(std::string& text, std::string_view what, const std::string& by) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
 }
 
 bool within(const Setting& setting, std::int64_t value) {
@@ -101,7 +103,8 @@ void check_name(const Setting& setting, const std::string& name) {
 std::string range_words(const Setting& setting) {
   if (setting.type == SettingType::kPercent) return kPercentRange;
   if (!setting.only.empty()) return joined_or(setting.only);
-  return fmt::format("from {} to {}", in_words(setting.type, setting.range.low), in_words(setting.type, setting.range.high));
+  return fmt::format("from {} to {}", in_words(setting.type, setting.range.low),
+                     in_words(setting.type, setting.range.high));
 }
 
 bool within(const Setting& setting, double value) {
@@ -206,7 +209,8 @@ void check_range(const Setting& setting, const TestSpec& spec) {
   const SettingValue value = setting.access.get(spec);
   if (value == default_of(setting)) return;
   if (const auto* name = std::get_if<std::string>(&value)) return check_name(setting, *name);
-  if (!right(setting, value)) throw usage_error(fmt::format("{}: {}", flag_and_value(setting, value), rule_of(setting)));
+  if (!right(setting, value))
+    throw usage_error(fmt::format("{}: {}", flag_and_value(setting, value), rule_of(setting)));
 }
 
 void refuse_elsewhere(const Setting& setting, const TestSpec& spec) {

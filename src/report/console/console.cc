@@ -57,7 +57,8 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
   if (to_text(field("consume").get(record)) == "true") text += ", consumed by the receiving GPU";
   if (rate_of(spec) > 0) text += fmt::format(", {} messages due per second", plain_digits(rate_of(spec), 7));
   if (spec.burst > 1) text += fmt::format(" in bursts of {}", spec.burst);
-  if (spec.reverse) text += spec.test.operation == Operation::kRead ? ", reversed: the server reads" : ", reversed: the server sends";
+  if (spec.reverse)
+    text += spec.test.operation == Operation::kRead ? ", reversed: the server reads" : ", reversed: the server sends";
   if (spec.direction == Direction::kBidirectional) text += ", both ways (rates are the sum)";
   if (bandwidth && unit == RateUnit::kGigabytes) text += ", rates in GB/s (JSON and CSV: Gb/s, 8 times that)";
   if (!bandwidth) {
@@ -88,8 +89,11 @@ std::string heading_text(const RunRecord& record, RateUnit unit) {
 /// CPU time of client or server: "310 ns per message, 4.7 ms per GB"; "" where it is not known.
 std::string cpu_of(const RunRecord& record, const char* end, const std::optional<double>& per_message_ns) {
   if (!per_message_ns) return {};
-  std::string text = fmt::format("{} {} per {}", end, format_duration_ns(*per_message_ns), record.measured.latency ? "round trip" : "message");
-  if (record.measured.bandwidth) text += fmt::format(", {} per GB", format_duration_ns(*per_message_ns / static_cast<double>(record.spec.size_bytes) * 1e9));
+  std::string text = fmt::format("{} {} per {}", end, format_duration_ns(*per_message_ns),
+                                 record.measured.latency ? "round trip" : "message");
+  if (record.measured.bandwidth)
+    text += fmt::format(", {} per GB",
+                        format_duration_ns(*per_message_ns / static_cast<double>(record.spec.size_bytes) * 1e9));
   return text;
 }
 
@@ -105,7 +109,8 @@ std::string cpu_text(const RunRecord& record) {
 std::string directions_text(const RunRecord& record, RateUnit unit) {
   const Measurement& measured = record.measured;
   if (!measured.client_sent_gbytes || !measured.server_sent_gbytes) return {};
-  return fmt::format("            client sent {}, server sent {} {}\n", four_digits(*measured.client_sent_gbytes * scale_of(unit)),
+  return fmt::format("            client sent {}, server sent {} {}\n",
+                     four_digits(*measured.client_sent_gbytes * scale_of(unit)),
                      four_digits(*measured.server_sent_gbytes * scale_of(unit)), rate_unit_name(unit));
 }
 
@@ -190,17 +195,21 @@ void ConsoleTable::add(const RunRecord& record) {
   note_point(record);
   notes_.cpu = cpu_text(record);
   out_ << row << std::endl;  // a row is read as soon as its run has ended
-  if (options_.detail == Detail::kAll) out_ << styled(options_.colour, Style::kDim, details_of(record, options_)) << std::endl;
-  out_ << directions_text(record, options_.rate_unit) << spread_text(record) << under_load_text(record, options_.rate_unit) << parts_text(record, options_.rate_unit);
+  if (options_.detail == Detail::kAll)
+    out_ << styled(options_.colour, Style::kDim, details_of(record, options_)) << std::endl;
+  out_ << directions_text(record, options_.rate_unit) << spread_text(record)
+       << under_load_text(record, options_.rate_unit) << parts_text(record, options_.rate_unit);
 }
 
 void ConsoleTable::finish() {
-  if (const std::string spark = sparkline(notes_.points, notes_.metric, options_); !spark.empty()) print_line("  " + spark);
+  if (const std::string spark = sparkline(notes_.points, notes_.metric, options_); !spark.empty())
+    print_line("  " + spark);
   const auto note = [&](char mark, const std::string& text) {
     print_line(fmt::format("  {} {}", mark, text), Style::kDim);
   };
   const std::string duration = stop_flag<&StopRule::duration>();
-  const std::string longer = fmt::format("measure longer ({} or a larger {}).", duration, stop_flag<&StopRule::iterations>());
+  const std::string longer =
+      fmt::format("measure longer ({} or a larger {}).", duration, stop_flag<&StopRule::iterations>());
   if (notes_.marks.unstable) {
     note(kUnstable,
          fmt::format("unstable: not known within the requested precision, or interrupted; measure longer ({}, {}) "

@@ -35,7 +35,9 @@ std::string interval_text(double percent) {
   return fmt::format("+-{:.{}f} %", percent, percent < 9.995 ? 2 : percent < 99.95 ? 1 : 0);
 }
 
-bool has_ceiling(const RunRecord& record) { return record.path.ceiling_gbps > 0 && record.measured.bandwidth.has_value(); }
+bool has_ceiling(const RunRecord& record) {
+  return record.path.ceiling_gbps > 0 && record.measured.bandwidth.has_value();
+}
 
 std::string share_cell(const RunRecord& record, const ConsoleOptions& options) {
   const std::optional<double> share = efficiency(record);
@@ -46,12 +48,14 @@ std::string share_cell(const RunRecord& record, const ConsoleOptions& options) {
 std::string bandwidth_row(const RunRecord& record, const ConsoleOptions& options, Marks& marks) {
   const Bandwidth& bandwidth = *record.measured.bandwidth;
   const double scale = scale_of(options.rate_unit);
-  const double half_width = half_width_percent(bandwidth.ci95_low_gbytes, bandwidth.median_gbytes, bandwidth.ci95_high_gbytes);
+  const double half_width =
+      half_width_percent(bandwidth.ci95_low_gbytes, bandwidth.median_gbytes, bandwidth.ci95_high_gbytes);
   const bool few = !std::isfinite(half_width);
   marks.few_batches = marks.few_batches || few;
   std::string row = fmt::format("{:>10}", format_size(record.spec.size_bytes));
   if (all_columns(options)) {
-    row += fmt::format(" {:>12} {:>8}", record.measured.iterations, fmt::format("{}/{}", record.spec.tx_depth, record.spec.cq_mod));
+    row += fmt::format(" {:>12} {:>8}", record.measured.iterations,
+                       fmt::format("{}/{}", record.spec.tx_depth, record.spec.cq_mod));
   }
   row += fmt::format(" {:>11} {:>9}{}", four_digits(bandwidth.median_gbytes * scale), interval_text(half_width),
                      few ? kFewBatches : ' ');
@@ -85,17 +89,18 @@ std::string bandwidth_names(const RunRecord& record, const ConsoleOptions& optio
   const auto rate = [&](const char* name) { return fmt::format("{} {}", name, rate_unit_name(options.rate_unit)); };
   std::string names = fmt::format("{:>10}", "size");
   if (all_columns(options)) names += fmt::format(" {:>12} {:>8}", "iterations", "tx/cq");
-  names += fmt::format(" {:>11} {:>9}  {:>9} {:>9} {:>9}", rate("median"), "+-95 % CI", rate("min"), rate("max"), "Mpps");
+  names +=
+      fmt::format(" {:>11} {:>9}  {:>9} {:>9} {:>9}", rate("median"), "+-95 % CI", rate("min"), rate("max"), "Mpps");
   return has_ceiling(record) ? names + fmt::format(" {:>10}", "of max") : names;
 }
 
 std::string latency_names(const ConsoleOptions& options) {
   if (all_columns(options)) {
-    return fmt::format("{:>10} {:>11} {:>9}  {:>9}  {:>9}  {:>9}  {:>9} {:>10}  {:>9}", "size", "samples", "min us", "p50 us",
-                       "p90 us", "p99 us", "p99.9 us", "p99.99 us", "max us");
+    return fmt::format("{:>10} {:>11} {:>9}  {:>9}  {:>9}  {:>9}  {:>9} {:>10}  {:>9}", "size", "samples", "min us",
+                       "p50 us", "p90 us", "p99 us", "p99.9 us", "p99.99 us", "max us");
   }
-  return fmt::format("{:>10} {:>7}  {:>7}  {:>7}  {:>7}  {:>7}  {:>7}  {:>7}", "size", "us: min", "p50", "p90", "p99", "p99.9",
-                     "p99.99", "max");
+  return fmt::format("{:>10} {:>7}  {:>7}  {:>7}  {:>7}  {:>7}  {:>7}  {:>7}", "size", "us: min", "p50", "p90", "p99",
+                     "p99.9", "p99.99", "max");
 }
 
 }  // namespace
@@ -145,16 +150,19 @@ std::string details_of(const RunRecord& record, const ConsoleOptions& options) {
   std::string text = fmt::format("            {} messages in {} s after {} s of warm-up; ended by {}",
                                  measured.iterations, plain_digits(measured.duration_s, 3),
                                  plain_digits(measured.warmup_cut_s, 3), to_string(measured.stop));
-  if (measured.unstable && !measured.unstable_reason.empty()) text += fmt::format("; unstable: {}", measured.unstable_reason);
+  if (measured.unstable && !measured.unstable_reason.empty())
+    text += fmt::format("; unstable: {}", measured.unstable_reason);
   if (measured.bandwidth) {
-    text += fmt::format("; tx depth {}, completion every {}; {} batches, mean {} {}", record.spec.tx_depth, record.spec.cq_mod,
-                        measured.bandwidth->batches_gbytes.size(),
-                        four_digits(measured.bandwidth->mean_gbytes * scale_of(options.rate_unit)), rate_unit_name(options.rate_unit));
+    text += fmt::format("; tx depth {}, completion every {}; {} batches, mean {} {}", record.spec.tx_depth,
+                        record.spec.cq_mod, measured.bandwidth->batches_gbytes.size(),
+                        four_digits(measured.bandwidth->mean_gbytes * scale_of(options.rate_unit)),
+                        rate_unit_name(options.rate_unit));
   }
   if (measured.latency) {
     const Latency& latency = *measured.latency;
-    text += fmt::format("; {} samples, mean {} us, p50 {}", latency.samples, microseconds(latency.mean_ns),
-                        interval_text(half_width_percent(latency.ci95_p50_low_ns, latency.p50_ns, latency.ci95_p50_high_ns)));
+    text += fmt::format(
+        "; {} samples, mean {} us, p50 {}", latency.samples, microseconds(latency.mean_ns),
+        interval_text(half_width_percent(latency.ci95_p50_low_ns, latency.p50_ns, latency.ci95_p50_high_ns)));
   }
   const auto cpu = [&](const char* end, const std::optional<double>& ns) {
     if (ns) text += fmt::format("; {}: {} of CPU time per message", end, format_duration_ns(*ns));
@@ -162,8 +170,11 @@ std::string details_of(const RunRecord& record, const ConsoleOptions& options) {
   cpu("client", measured.client_cpu_per_message_ns);
   cpu("server", measured.server_cpu_per_message_ns);
   const auto end = [&](const char* which, const EndRecord& each) {
-    if (!each.interrupt_cpus.empty()) text += fmt::format("; {} interrupted on CPU {} (completion vector {})", which, printable(each.interrupt_cpus), record.spec.comp_vector);
-    if (!each.relaxed_ordering.empty()) text += fmt::format("; {} relaxed ordering {}", which, printable(each.relaxed_ordering));
+    if (!each.interrupt_cpus.empty())
+      text += fmt::format("; {} interrupted on CPU {} (completion vector {})", which, printable(each.interrupt_cpus),
+                          record.spec.comp_vector);
+    if (!each.relaxed_ordering.empty())
+      text += fmt::format("; {} relaxed ordering {}", which, printable(each.relaxed_ordering));
   };
   end("client", record.client);
   end("server", record.server);

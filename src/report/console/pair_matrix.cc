@@ -37,7 +37,8 @@ struct PairMatrix::Drawn {
   std::function<std::pair<std::string, std::optional<Style>>(const Place&)> cell;
 };
 
-std::pair<std::string, std::string> matrix_place(const std::string& pair, const EndSpec& client, const EndSpec& server) {
+std::pair<std::string, std::string> matrix_place(const std::string& pair, const EndSpec& client,
+                                                 const EndSpec& server) {
   const std::string peer = server.buffer == "host" ? "" : " to " + server.buffer;
   if (const std::size_t slash = pair.find('/'); slash != std::string::npos) {
     return {pair.substr(0, slash) + peer, pair.substr(slash + 1)};
@@ -66,7 +67,8 @@ void PairMatrix::add(const RunRecord& record) {
   if (record.measured.latency) cell.value = record.measured.latency->p50_ns;
   if (!(cell.value > 0) || !std::isfinite(cell.value)) return;
   const auto [known, fresh] = test->cells.try_emplace(place, cell);
-  const bool better = test->metric == Metric::kLatency ? cell.size_bytes < known->second.size_bytes : cell.value > known->second.value;
+  const bool better =
+      test->metric == Metric::kLatency ? cell.size_bytes < known->second.size_bytes : cell.value > known->second.value;
   if (!fresh && better) known->second = cell;
 }
 
@@ -83,7 +85,8 @@ void PairMatrix::draw(std::ostream& out, const Drawn& drawn, const ConsoleOption
     width = std::max(width, printable(column).size());
     for (const std::string& row : rows_) width = std::max(width, drawn.cell({row, column}).first.size());
   }
-  const std::size_t room = options.columns == 0 ? columns_.size() * (width + 2) : options.columns - std::min(options.columns, label + 2);
+  const std::size_t room =
+      options.columns == 0 ? columns_.size() * (width + 2) : options.columns - std::min(options.columns, label + 2);
   const std::size_t together = std::max<std::size_t>(1, room / (width + 2));
   out << styled(options.colour, Style::kBold, wrapped(drawn.title, options.columns, 4)) << '\n';
   for (std::size_t first = 0; first < columns_.size(); first += together) {
@@ -117,9 +120,9 @@ std::string PairMatrix::words(const TestCells& test, const ConsoleOptions& optio
     highest = std::max(highest.value_or(*cell.share), *cell.share);
   }
   const auto text = [&](double value) { return value_text(value, test.metric, options.rate_unit); };
-  std::string line = fmt::format("  median {}, {} {} ({}/{}, {})", text(middle_of(values)), latency ? "slowest" : "lowest",
-                                 text(worst.second.value), printable(worst.first.first), printable(worst.first.second),
-                                 relations_.at(worst.first));
+  std::string line = fmt::format("  median {}, {} {} ({}/{}, {})", text(middle_of(values)),
+                                 latency ? "slowest" : "lowest", text(worst.second.value), printable(worst.first.first),
+                                 printable(worst.first.second), relations_.at(worst.first));
   if (lowest) line += fmt::format("; {:.0f} % to {:.0f} % of the maximum", *lowest * 100, *highest * 100);
   return wrapped(line, options.columns, 4);
 }
@@ -154,8 +157,9 @@ void PairMatrix::print(std::ostream& out, const ConsoleOptions& options) const {
                  if (found == test.cells.end()) return std::pair(std::string("-"), std::optional<Style>());
                  const Cell& cell = found->second;
                  unstable = unstable || cell.unstable;
-                 return std::pair(value_text(cell.value, test.metric, options.rate_unit) + (cell.unstable ? kUnstable : ' '),
-                                  style_of_share(cell.share));
+                 return std::pair(
+                     value_text(cell.value, test.metric, options.rate_unit) + (cell.unstable ? kUnstable : ' '),
+                     style_of_share(cell.share));
                }}, options);
     out << words(test, options) << '\n';
   }

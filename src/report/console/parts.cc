@@ -24,7 +24,8 @@ double mean_of(const std::vector<Part>& parts) {
 /// `whole`: what a hundred per cent are.
 std::string line_of(const Part& part, const TestSpec& spec, RateUnit unit, double whole) {
   const std::string cpus = part.cpu < 0 ? std::string("-") : fmt::format("{}/{}", part.cpu, part.peer_cpu);
-  return fmt::format("  {:<26}{:>9}{:>6}{:>12}{:>12}{:>10.1f} %\n", printable(part.name), cpus, part.qps, four_digits(part.gbytes * scale_of(unit)),
+  return fmt::format("  {:<26}{:>9}{:>6}{:>12}{:>12}{:>10.1f} %\n", printable(part.name), cpus, part.qps,
+                     four_digits(part.gbytes * scale_of(unit)),
                      four_digits(part.gbytes * 1e3 / static_cast<double>(spec.size_bytes)), 100 * part.gbytes / whole);
 }
 
@@ -43,14 +44,17 @@ double jain_index(const std::vector<Part>& parts) {
     sum += part.gbytes;
     squares += part.gbytes * part.gbytes;
   }
-  return squares > 0 ? sum * sum / (static_cast<double>(parts.size()) * squares) : std::numeric_limits<double>::quiet_NaN();
+  return squares > 0 ? sum * sum / (static_cast<double>(parts.size()) * squares)
+                     : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::vector<Part> rails_of(const Measurement& measured) {
   std::vector<Part> rails;
   if (measured.incast) return rails;
   for (const Part& part : measured.parts) {
-    const auto same = [&](const Part& rail) { return rail.device == part.device && rail.peer_device == part.peer_device; };
+    const auto same = [&](const Part& rail) {
+      return rail.device == part.device && rail.peer_device == part.peer_device;
+    };
     const auto found = std::find_if(rails.begin(), rails.end(), same);
     if (found != rails.end()) {
       found->gbytes += part.gbytes;
@@ -69,8 +73,8 @@ std::vector<Part> rails_of(const Measurement& measured) {
 std::string parts_text(const RunRecord& record, RateUnit unit) {
   const Measurement& measured = record.measured;
   if (measured.parts.empty()) return {};
-  std::string text = fmt::format("  {:<26}{:>9}{:>6}{:>12}{:>12}{:>12}\n", "at the same time", "CPUs", "QPs", rate_unit_name(unit), "Mpps",
-                                 measured.incast ? "share" : "of mean");
+  std::string text = fmt::format("  {:<26}{:>9}{:>6}{:>12}{:>12}{:>12}\n", "at the same time", "CPUs", "QPs",
+                                 rate_unit_name(unit), "Mpps", measured.incast ? "share" : "of mean");
   const double mean = mean_of(measured.parts);
   const double whole = measured.incast ? mean * static_cast<double>(measured.parts.size()) : mean;
   for (const Part& part : measured.parts) text += line_of(part, record.spec, unit, whole);
@@ -83,7 +87,8 @@ std::string parts_text(const RunRecord& record, RateUnit unit) {
   if (measured.incast) text += fmt::format("  fairness (Jain's index): {:.4f}\n", jain_index(measured.parts));
   if (!measured.victim) return text;
   const Victim& victim = *measured.victim;
-  return text + fmt::format("  victim: {} from {}\n{}", to_string(victim.test), printable(victim.device), idle_and_loaded_text(victim.idle, victim.loaded));
+  return text + fmt::format("  victim: {} from {}\n{}", to_string(victim.test), printable(victim.device),
+                            idle_and_loaded_text(victim.idle, victim.loaded));
 }
 
 }  // namespace gdrperf::report

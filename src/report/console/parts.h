@@ -8,7 +8,8 @@
 
 namespace gdrperf::report {
 
-/// The slowest of several runs at the same time: the rail where there are several, else the thread. There is one at least.
+/// The slowest of several runs at the same time: the rail where there are several, else the thread. There is one at
+/// least.
 Part slowest_of(const Measurement& measured);
 
 /// Rails of a run with several threads each: their threads together, in the order of the first.

@@ -12,7 +12,9 @@ namespace {
 
 std::string stream_text(const RunRecord& record, RateUnit unit) {
   const UnderLoad& under = *record.measured.under_load;
-  const auto rate = [&](double gbytes) { return fmt::format("{} {}", four_digits(gbytes * scale_of(unit)), rate_unit_name(unit)); };
+  const auto rate = [&](double gbytes) {
+    return fmt::format("{} {}", four_digits(gbytes * scale_of(unit)), rate_unit_name(unit));
+  };
   std::string text = fmt::format("with {} of {}: {} carried", to_string(under.stream),
                                  format_size(record.spec.load_size_bytes), rate(under.carried_gbytes));
   if (under.offered_gbytes > 0) text += fmt::format(" of {} offered", rate(under.offered_gbytes));
@@ -31,7 +33,8 @@ std::string idle_and_loaded_text(const Latency& idle, const Latency& loaded) {
     const char* name;
     double Latency::*percentile;
   };
-  constexpr Column kColumns[] = {{"p50 us", &Latency::p50_ns}, {"p99 us", &Latency::p99_ns}, {"p99.9 us", &Latency::p999_ns}};
+  constexpr Column kColumns[] = {
+      {"p50 us", &Latency::p50_ns}, {"p99 us", &Latency::p99_ns}, {"p99.9 us", &Latency::p999_ns}};
   std::string names = fmt::format("            {:<8}", "");
   std::string without = fmt::format("            {:<8}", "idle");
   std::string beside = fmt::format("            {:<8}", "loaded");
@@ -48,7 +51,8 @@ std::string idle_and_loaded_text(const Latency& idle, const Latency& loaded) {
 std::string under_load_text(const RunRecord& record, RateUnit unit) {
   const Measurement& measured = record.measured;
   if (!measured.under_load || !measured.latency) return {};
-  return fmt::format("            {}\n{}", stream_text(record, unit), idle_and_loaded_text(measured.under_load->idle, *measured.latency));
+  return fmt::format("            {}\n{}", stream_text(record, unit),
+                     idle_and_loaded_text(measured.under_load->idle, *measured.latency));
 }
 
 }  // namespace gdrperf::report

@@ -126,7 +126,8 @@ Json paired_json(const Pairing& pairing, const std::vector<PairedVerdict>& verdi
 
 Json imported_json(const std::vector<ImportedFile>& files) {
   Json list = Json::array();
-  for (const ImportedFile& each : files) list.push_back({{"file", each.file}, {"format", each.format}, {"runs", each.runs}});
+  for (const ImportedFile& each : files)
+    list.push_back({{"file", each.file}, {"format", each.format}, {"runs", each.runs}});
   return list;
 }
 

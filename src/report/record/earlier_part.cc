@@ -93,7 +93,8 @@ EarlierPart read_earlier_part(const std::string& path) {
   if (!json.is_object() || json.value("schema", Json()) != Json(kSchemaName)) {
     throw no_document(path, fmt::format("no document of schema {}", kSchemaName));
   }
-  if (json.contains("imported")) throw usage_error(path + ": imported from another program: there is no sweep to go on with");
+  if (json.contains("imported"))
+    throw usage_error(path + ": imported from another program: there is no sweep to go on with");
   EarlierPart part;
   try {
     part = part_of(json);

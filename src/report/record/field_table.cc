@@ -62,9 +62,15 @@ FieldValue network_verdict(const RunRecord& run) {
 }
 
 /// Of a run over UC or UD whose messages somebody counted.
-FieldValue sent_messages(const RunRecord& run) { return run.measured.delivery ? value(run.measured.delivery->sent) : FieldValue(); }
-FieldValue lost_messages(const RunRecord& run) { return run.measured.delivery ? value(run.measured.delivery->lost) : FieldValue(); }
-FieldValue lost_share(const RunRecord& run) { return run.measured.delivery ? value(run.measured.delivery->lost_share()) : FieldValue(); }
+FieldValue sent_messages(const RunRecord& run) {
+  return run.measured.delivery ? value(run.measured.delivery->sent) : FieldValue();
+}
+FieldValue lost_messages(const RunRecord& run) {
+  return run.measured.delivery ? value(run.measured.delivery->lost) : FieldValue();
+}
+FieldValue lost_share(const RunRecord& run) {
+  return run.measured.delivery ? value(run.measured.delivery->lost_share()) : FieldValue();
+}
 FieldValue goodput(const RunRecord& run) {
   return run.measured.delivery ? value(gigabits_from_gigabytes(goodput_gbytes(run.measured))) : FieldValue();
 }
@@ -91,7 +97,9 @@ FieldValue victim_ratio(const RunRecord& run) {
   const std::optional<Victim>& victim = run.measured.victim;
   return victim ? value(loaded_ratio(victim->idle, victim->loaded, Member)) : FieldValue();
 }
-FieldValue fairness(const RunRecord& run) { return run.measured.parts.empty() ? FieldValue() : value(jain_index(run.measured.parts)); }
+FieldValue fairness(const RunRecord& run) {
+  return run.measured.parts.empty() ? FieldValue() : value(jain_index(run.measured.parts));
+}
 template <auto Member>
 FieldValue stream(const RunRecord& run) {
   if (!run.measured.under_load) return {};
@@ -192,7 +200,8 @@ constexpr Field kRows[] = {
     {"client_numa", "client.numa", "", kNo, "", get::client<&EndRecord::numa>},
     {"client_doorbells", "client.doorbells", "", kCondition, "doorbells", get::client<&EndRecord::doorbells>, kOmitted},
     {"client_interrupt_cpus", "client.interrupt_cpus", "", kNo, "", get::client<&EndRecord::interrupt_cpus>, kOmitted},
-    {"client_relaxed_ordering", "client.relaxed_ordering", "", kNo, "", get::client<&EndRecord::relaxed_ordering>, kOmitted},
+    {"client_relaxed_ordering", "client.relaxed_ordering", "", kNo, "", get::client<&EndRecord::relaxed_ordering>,
+     kOmitted},
     {"client_registration", "client.registration", "", kCondition, "registration",
      get::client<&EndRecord::registration>, kOmitted},
     {"server_program", "server.program", "", kCondition, "program", get::server<&EndRecord::program>, kOmitted},
@@ -210,7 +219,8 @@ constexpr Field kRows[] = {
     {"server_numa", "server.numa", "", kNo, "", get::server<&EndRecord::numa>},
     {"server_doorbells", "server.doorbells", "", kCondition, "doorbells", get::server<&EndRecord::doorbells>, kOmitted},
     {"server_interrupt_cpus", "server.interrupt_cpus", "", kNo, "", get::server<&EndRecord::interrupt_cpus>, kOmitted},
-    {"server_relaxed_ordering", "server.relaxed_ordering", "", kNo, "", get::server<&EndRecord::relaxed_ordering>, kOmitted},
+    {"server_relaxed_ordering", "server.relaxed_ordering", "", kNo, "", get::server<&EndRecord::relaxed_ordering>,
+     kOmitted},
     {"server_registration", "server.registration", "", kCondition, "registration",
      get::server<&EndRecord::registration>, kOmitted},
     {.name = "direction"},
@@ -234,8 +244,10 @@ constexpr Field kRows[] = {
     {.name = "traffic_class"},
     {.name = kOtherSettings},
     {"placed_out_of_order", "placed_out_of_order", "", kNo, "", get::out_of_order, kOmitted},
-    {"client_rate_limit_gbps", "client.rate_limit_gbps", "Gb/s", kNo, "", get::client<&EndRecord::rate_limit_gbps>, kOmitted},
-    {"server_rate_limit_gbps", "server.rate_limit_gbps", "Gb/s", kNo, "", get::server<&EndRecord::rate_limit_gbps>, kOmitted},
+    {"client_rate_limit_gbps", "client.rate_limit_gbps", "Gb/s", kNo, "", get::client<&EndRecord::rate_limit_gbps>,
+     kOmitted},
+    {"server_rate_limit_gbps", "server.rate_limit_gbps", "Gb/s", kNo, "", get::server<&EndRecord::rate_limit_gbps>,
+     kOmitted},
     {"ece_agreed", "ece_agreed", "", kNo, "", get::client<&EndRecord::ece>, kOmitted},
     {.name = "verified", .getter = get::verified},
     {.name = "chunk_asked_bytes"},
@@ -258,8 +270,10 @@ constexpr Field kRows[] = {
     {"server_cpu_per_gigabyte_us", "server.cpu_per_gigabyte_us", "us", kNo, "",
      get::per_gigabyte<&Measurement::server_cpu_per_message_ns>, kOmitted},
     {"network", "network.verdict", "", kNo, "", get::network_verdict, kOmitted},
-    {"resent_per_million", "network.resent_per_million", "", kNo, "", get::network<&Network::resent_per_million>, kOmitted},
-    {"wire_bytes_per_byte", "network.wire_bytes_per_byte", "", kNo, "", get::network<&Network::wire_bytes_per_byte>, kOmitted},
+    {"resent_per_million", "network.resent_per_million", "", kNo, "", get::network<&Network::resent_per_million>,
+     kOmitted},
+    {"wire_bytes_per_byte", "network.wire_bytes_per_byte", "", kNo, "", get::network<&Network::wire_bytes_per_byte>,
+     kOmitted},
     {"dropped_packets", "network.dropped_packets", "", kNo, "", get::network<&Network::dropped>, kOmitted},
     {"congestion_notices", "network.congestion_notices", "", kNo, "", get::network<&Network::congestion>, kOmitted},
     {"pause_frames", "network.pause_frames", "", kNo, "", get::network<&Network::pauses>, kOmitted},
@@ -298,9 +312,12 @@ constexpr Field kRows[] = {
     {"idle_p99_ns", "under_load.idle_p99_ns", "ns", kNo, "", get::idle<&Latency::p99_ns>, kOmitted},
     {"p50_ratio", "under_load.p50_ratio", "", kNo, "", get::loaded<&Latency::p50_ns>, kOmitted},
     {"p99_ratio", "under_load.p99_ratio", "", kNo, "", get::loaded<&Latency::p99_ns>, kOmitted},
-    {"stream_offered_gbps", "under_load.stream_offered_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::offered_gbytes>, kOmitted},
-    {"stream_carried_gbps", "under_load.stream_carried_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::carried_gbytes>, kOmitted},
-    {"stream_alone_gbps", "under_load.stream_alone_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::alone_gbytes>, kOmitted},
+    {"stream_offered_gbps", "under_load.stream_offered_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::offered_gbytes>,
+     kOmitted},
+    {"stream_carried_gbps", "under_load.stream_carried_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::carried_gbytes>,
+     kOmitted},
+    {"stream_alone_gbps", "under_load.stream_alone_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::alone_gbytes>,
+     kOmitted},
     {"fairness", "fairness", "", kNo, "", get::fairness, kOmitted},
     {"victim_idle_p50_ns", "victim_latency.idle_p50_ns", "ns", kNo, "", get::victim_idle<&Latency::p50_ns>, kOmitted},
     {"victim_idle_p99_ns", "victim_latency.idle_p99_ns", "ns", kNo, "", get::victim_idle<&Latency::p99_ns>, kOmitted},

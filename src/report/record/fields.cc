@@ -39,7 +39,8 @@ void append_others(std::vector<Field>& table) {
   const auto rows = field_rows();
   for (const Setting& each : settings()) {
     if (each.recorded.identity == Identity::kNo) continue;
-    const bool placed = std::any_of(rows.begin(), rows.end(), [&](const Field& row) { return row.name == recorded_name(each); });
+    const bool placed =
+        std::any_of(rows.begin(), rows.end(), [&](const Field& row) { return row.name == recorded_name(each); });
     if (!placed) table.push_back(completed({}, each));
   }
 }
@@ -77,7 +78,9 @@ FieldValue value_of(const Setting& setting, const TestSpec& spec) {
 
 }  // namespace
 
-FieldValue Field::get(const RunRecord& run) const { return getter != nullptr ? getter(run) : value_of(*setting, run.spec); }
+FieldValue Field::get(const RunRecord& run) const {
+  return getter != nullptr ? getter(run) : value_of(*setting, run.spec);
+}
 
 std::string Field::in_name(std::string_view value) const {
   if (namer != nullptr) return namer(value);

@@ -41,8 +41,9 @@ bool told(const RunRecord& record, const Field& field) {
   if (field.json.starts_with("server.") && !told(record.server, field)) return false;
   if (!record.told || record.told->contains(field.name)) return true;
   constexpr std::string_view kAlways[] = {"op", "size_bytes", "device_kind", "msg_rate_mpps"};
-  return std::find(std::begin(kAlways), std::end(kAlways), field.name) != std::end(kAlways) || field.json.starts_with("bw.") ||
-         field.json.starts_with("latency.") || field.json.ends_with(".device") || field.json.ends_with(".buffer");
+  return std::find(std::begin(kAlways), std::end(kAlways), field.name) != std::end(kAlways) ||
+         field.json.starts_with("bw.") || field.json.starts_with("latency.") || field.json.ends_with(".device") ||
+         field.json.ends_with(".buffer");
 }
 
 /// A field's value where its path says, making the object around it where there is none.
@@ -87,7 +88,9 @@ void add_series(Json& json, const Latency& latency) {
 Json spread_json(const RunRecord& record, const Spread& spread) {
   Json qps = Json::array();
   for (const QpShare& each : record.measured.qp_shares) {
-    qps.push_back({{"udp_sport", udp_source_port(each.flow_label)}, {"flow_label", each.flow_label}, {"share", number(each.share)}});
+    qps.push_back({{"udp_sport", udp_source_port(each.flow_label)},
+                   {"flow_label", each.flow_label},
+                   {"share", number(each.share)}});
   }
   Json uneven = Json::array();
   for (const PortShare& each : spread.uneven()) uneven.push_back(each.port);
@@ -96,8 +99,12 @@ Json spread_json(const RunRecord& record, const Spread& spread) {
 }
 
 Json part_json(const RunRecord& record, const Part& part) {
-  Json json = {{"name", part.name}, {"device", part.device}, {"server_device", part.peer_device}, {"qps", part.qps},
-               {"mean_gbps", gbps(part.gbytes)}, {"msg_rate_mpps", number(part.gbytes * 1e3 / static_cast<double>(record.spec.size_bytes))}};
+  Json json = {{"name", part.name},
+               {"device", part.device},
+               {"server_device", part.peer_device},
+               {"qps", part.qps},
+               {"mean_gbps", gbps(part.gbytes)},
+               {"msg_rate_mpps", number(part.gbytes * 1e3 / static_cast<double>(record.spec.size_bytes))}};
   if (!part.buffer.empty()) json["buffer"] = part.buffer;
   if (!part.peer_buffer.empty()) json["server_buffer"] = part.peer_buffer;
   if (part.cpu >= 0) json["cpu"] = part.cpu;
@@ -107,7 +114,9 @@ Json part_json(const RunRecord& record, const Part& part) {
 
 Json parts_json(const RunRecord& record) {
   const std::vector<Part> rails = rails_of(record.measured);
-  Json json = {{"start_spread_us", number(record.measured.start_spread_s * 1e6)}, {"slowest", slowest_of(record.measured).name}, {"each", Json::array()}};
+  Json json = {{"start_spread_us", number(record.measured.start_spread_s * 1e6)},
+               {"slowest", slowest_of(record.measured).name},
+               {"each", Json::array()}};
   for (const Part& part : record.measured.parts) json["each"].push_back(part_json(record, part));
   for (const Part& rail : rails) json["rails"].push_back(part_json(record, rail));
   return json;

@@ -71,7 +71,8 @@ std::string name_suffix(const RunRecord& record) { return name_suffix(text_of(re
 std::string series_name(const RunRecord& record) {
   const TestSpec& spec = record.spec;
   std::string name = to_string(spec.test) + name_suffix(record);
-  if (spec.ordering != Ordering::kAuto) name += spec.ordering == Ordering::kRelaxed ? ", relaxed ordering" : ", strict ordering";
+  if (spec.ordering != Ordering::kAuto)
+    name += spec.ordering == Ordering::kRelaxed ? ", relaxed ordering" : ", strict ordering";
   if (spec.initiator == Initiator::kCpu) return name;
   return name + ", " + to_text(setting<&TestSpec::initiator>(), static_cast<std::int64_t>(spec.initiator));
 }

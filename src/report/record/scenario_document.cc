@@ -73,8 +73,11 @@ bool ScenarioDocument::any() const { return !state_->whole.is_null(); }
 
 void ScenarioDocument::add(const ScenarioPart& part, const std::string& document) {
   State& state = *state_;
-  state.tests.push_back(
-      {{"name", part.name}, {"line", part.line}, {"argv", part.words}, {"exit_code", part.exit_code}, {"runs", Json::object()}});
+  state.tests.push_back({{"name", part.name},
+                         {"line", part.line},
+                         {"argv", part.words},
+                         {"exit_code", part.exit_code},
+                         {"runs", Json::object()}});
   if (document.empty()) {
     state.missing.push_back(part.name);
     return;

@@ -18,7 +18,8 @@ bool PortShare::uneven() const {
 
 std::vector<PortShare> Spread::uneven() const {
   std::vector<PortShare> found;
-  std::copy_if(ports.begin(), ports.end(), std::back_inserter(found), [](const PortShare& each) { return each.uneven(); });
+  std::copy_if(ports.begin(), ports.end(), std::back_inserter(found),
+               [](const PortShare& each) { return each.uneven(); });
   return found;
 }
 
@@ -30,7 +31,8 @@ std::optional<Spread> spread_of(const Measurement& measured) {
     spread.least = std::min(spread.least, qp.share);
     spread.most = std::max(spread.most, qp.share);
     const int port = udp_source_port(qp.flow_label);
-    auto found = std::find_if(spread.ports.begin(), spread.ports.end(), [&](const PortShare& each) { return each.port == port; });
+    auto found = std::find_if(spread.ports.begin(), spread.ports.end(),
+                              [&](const PortShare& each) { return each.port == port; });
     if (found == spread.ports.end()) found = spread.ports.insert(spread.ports.end(), {port, qp.flow_label, 0, 0, 0});
     found->share += qp.share;
     ++found->qps;
@@ -48,7 +50,8 @@ std::optional<Spread> spread_of(const Measurement& measured) {
 std::string uneven_text(const Spread& spread) {
   std::vector<std::string> named;
   for (const PortShare& each : spread.uneven()) {
-    named.push_back(fmt::format("{} (flow label {}) has {:.2f} of the middle one's share", each.port, each.flow_label, each.share / each.even));
+    named.push_back(fmt::format("{} (flow label {}) has {:.2f} of the middle one's share", each.port, each.flow_label,
+                                each.share / each.even));
   }
   if (named.empty()) return {};
   return fmt::format("uneven paths: UDP source port {}", fmt::join(named, ", "));
@@ -60,7 +63,8 @@ std::string spread_text(const RunRecord& record) {
   const std::vector<QpShare>& qps = record.measured.qp_shares;
   std::string text = fmt::format("  {:>5}{:>13}{:>12}{:>10}\n", "QP", "source port", "flow label", "share %");
   for (std::size_t q = 0; q < qps.size(); ++q) {
-    text += fmt::format("  {:>5}{:>13}{:>12}{:>10.2f}\n", q, udp_source_port(qps[q].flow_label), qps[q].flow_label, 100 * qps[q].share);
+    text += fmt::format("  {:>5}{:>13}{:>12}{:>10.2f}\n", q, udp_source_port(qps[q].flow_label), qps[q].flow_label,
+                        100 * qps[q].share);
   }
   const std::string uneven = uneven_text(*spread);
   text += fmt::format(

@@ -14,10 +14,12 @@ Outside name_of(const EndRecord& end) { return end.device.raw() + " " + end.buff
 
 PairedFigure paired_figure(const Measurement& measured) {
   if (measured.bandwidth) {
-    return {measured.bandwidth->median_gbytes, measured.bandwidth->ci95_low_gbytes, measured.bandwidth->ci95_high_gbytes};
+    return {measured.bandwidth->median_gbytes, measured.bandwidth->ci95_low_gbytes,
+            measured.bandwidth->ci95_high_gbytes};
   }
   if (!measured.latency) return {};
-  return {measured.latency->p50_ns / 1e3, measured.latency->ci95_p50_low_ns / 1e3, measured.latency->ci95_p50_high_ns / 1e3};
+  return {measured.latency->p50_ns / 1e3, measured.latency->ci95_p50_low_ns / 1e3,
+          measured.latency->ci95_p50_high_ns / 1e3};
 }
 
 std::optional<bool> relaxed(const TestSpec& spec) {
@@ -38,8 +40,8 @@ std::optional<bool> posted_by_gpu(const TestSpec& spec) {
 
 constexpr Pairing kPairings[] = {
     {"orderings", "relaxed or strict ordering", "relaxed ordering", "relaxed", "strict", "relaxed", "strict", relaxed},
-    {"initiators", "a kernel on the GPU or the CPU waits and starts", "gpu-proxy", "gpu-proxy", "cpu", "gpu_proxy", "cpu",
-     started_by_gpu},
+    {"initiators", "a kernel on the GPU or the CPU waits and starts", "gpu-proxy", "gpu-proxy", "cpu", "gpu_proxy",
+     "cpu", started_by_gpu},
     {"gpu_initiators", "a kernel on the GPU or the CPU posts", "gpu", "gpu", "cpu", "gpu", "cpu", posted_by_gpu}};
 
 }  // namespace
@@ -52,7 +54,8 @@ bool PairedPoint::differ() const {
 }
 
 double PairedVerdict::ratio(const PairedPoint& point) const {
-  return test.metric == Metric::kLatency ? point.second.value / point.first.value : point.first.value / point.second.value;
+  return test.metric == Metric::kLatency ? point.second.value / point.first.value
+                                         : point.first.value / point.second.value;
 }
 
 std::string PairedVerdict::words() const {
@@ -70,8 +73,8 @@ std::string PairedVerdict::words() const {
   };
   const char* what = test.metric == Metric::kLatency ? "inverse latency" : "rate";
   if (best == nullptr) {
-    return fmt::format("{} makes no difference that shows: the intervals touch, or a run is unstable, at {} size{}", pairing->subject,
-                       both, both == 1 ? "" : "s");
+    return fmt::format("{} makes no difference that shows: the intervals touch, or a run is unstable, at {} size{}",
+                       pairing->subject, both, both == 1 ? "" : "s");
   }
   if (best == worst) return fmt::format("{} is worth {} of the {}", pairing->subject, percent(*best), what);
   return fmt::format("{} is worth {} to {} of the {}", pairing->subject, percent(*worst), percent(*best), what);
@@ -81,9 +84,11 @@ void PairedVerdicts::add(const RunRecord& record) {
   for (const Pairing& pairing : pairings()) {
     const std::optional<bool> first = pairing.is_first(record.spec);
     if (!first) continue;
-    PairedVerdict fresh{&pairing, record.spec.test, name_of(record.client), name_of(record.server), record.relation, {}};
+    PairedVerdict fresh{&pairing, record.spec.test, name_of(record.client), name_of(record.server), record.relation,
+                        {}};
     const auto same = [&](const PairedVerdict& one) {
-      return one.pairing == fresh.pairing && one.test == fresh.test && one.client == fresh.client && one.server == fresh.server;
+      return one.pairing == fresh.pairing && one.test == fresh.test && one.client == fresh.client &&
+             one.server == fresh.server;
     };
     auto found = std::find_if(verdicts_.begin(), verdicts_.end(), same);
     if (found == verdicts_.end()) found = verdicts_.insert(verdicts_.end(), std::move(fresh));
@@ -149,9 +154,10 @@ std::string to_text(const std::vector<PairedVerdict>& verdicts) {
       text += three_to_text(verdict, *other, unit);
       continue;
     }
-    text += fmt::format("\n{} {} to {}: {}\n{:>10}{:>15}{:>15}{:>13}\n", to_string(verdict.test), printable(verdict.client),
-                        printable(verdict.server), verdict.pairing->title, "size", fmt::format("{} {}", verdict.pairing->first, unit),
-                        fmt::format("{} {}", verdict.pairing->second, unit), fmt::format("{} x", verdict.pairing->first));
+    text += fmt::format(
+        "\n{} {} to {}: {}\n{:>10}{:>15}{:>15}{:>13}\n", to_string(verdict.test), printable(verdict.client),
+        printable(verdict.server), verdict.pairing->title, "size", fmt::format("{} {}", verdict.pairing->first, unit),
+        fmt::format("{} {}", verdict.pairing->second, unit), fmt::format("{} x", verdict.pairing->first));
     for (const auto& [size, point] : verdict.points) {
       if (!point.both()) continue;
       const char* mark = point.unstable ? " !" : point.differ() ? "" : " =";

@@ -55,7 +55,8 @@ std::string PathVerdict::words() const {
   if (staged == 0) return "direct at every size" + left_out;
   if (staged == all) return "staged at every size" + left_out;
   const std::uint64_t crossover = crossover_bytes();
-  if (crossover == 0) return fmt::format("not the same at every size: staged at {} of {} sizes{}", staged, all, left_out);
+  if (crossover == 0)
+    return fmt::format("not the same at every size: staged at {} of {} sizes{}", staged, all, left_out);
   const bool staged_first = first_ratio > 1;
   return fmt::format("{} below {}, {} from there on{}", staged_first ? "staged" : "direct", format_size(crossover),
                      staged_first ? "direct" : "staged", left_out);
@@ -104,8 +105,8 @@ std::string to_text(const std::vector<PathVerdict>& verdicts) {
 std::string words_of(const std::vector<PathVerdict>& verdicts) {
   std::string text = verdicts.empty() ? "" : "\nDirect or staged\n";
   for (const PathVerdict& verdict : verdicts) {
-    text += fmt::format("  {} {} to {}: {}\n", to_string(verdict.test), printable(verdict.client), printable(verdict.server),
-                        verdict.words());
+    text += fmt::format("  {} {} to {}: {}\n", to_string(verdict.test), printable(verdict.client),
+                        printable(verdict.server), verdict.words());
   }
   return text;
 }

@@ -45,8 +45,10 @@ void RelationComparison::add(const RunRecord& record) {
 
 void RelationComparison::print(std::ostream& out, const ConsoleOptions& options, Sizes sizes) const {
   if (!any_pair_) return;
-  out << '\n' << wrapped("Relations compared: median over the pairs of each (lowest to highest pair), ratio to the best",
-                         options.columns, 4) << '\n';
+  out << '\n'
+      << wrapped("Relations compared: median over the pairs of each (lowest to highest pair), ratio to the best",
+                 options.columns, 4)
+      << '\n';
   if (simulated_) out << "  Results of simulated links, not of hardware.\n";
   for (const std::string& test : order_) {
     const bool latency = is_latency(test);

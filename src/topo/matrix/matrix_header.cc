@@ -35,8 +35,8 @@ bool rows_are_p2p(const CapturedText& text, std::size_t header) {
                      [](const Token& word) { return is_p2p(word.text); });
 }
 
-/// Headings that ran together ("NIC34NIC35CPU"), as wide matrices have them in narrow columns: cut where a new one begins
-/// behind a digit.
+/// Headings that ran together ("NIC34NIC35CPU"), as wide matrices have them in narrow columns: cut where a new one
+/// begins behind a digit.
 std::vector<Token> apart(const std::vector<Token>& words) {
   std::vector<Token> all;
   for (const Token& word : words) {
@@ -44,7 +44,8 @@ std::vector<Token> apart(const std::vector<Token>& words) {
     for (std::size_t at = 1; at < word.text.size() && all.size() <= kMaxDevices + 16; ++at) {
       const std::string_view rest = word.text.substr(at);
       const bool after_digit = word.text[at - 1] >= '0' && word.text[at - 1] <= '9';
-      if (!after_digit || !(rest.starts_with("NIC") || rest.starts_with("GPU") || rest.starts_with("mlx") || rest == "CPU")) {
+      if (!after_digit ||
+          !(rest.starts_with("NIC") || rest.starts_with("GPU") || rest.starts_with("mlx") || rest == "CPU")) {
         continue;
       }
       all.push_back({word.text.substr(from, at - from), word.at + from, word.column + from});

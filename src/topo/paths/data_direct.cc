@@ -62,9 +62,10 @@ void pair_dma_functions(PciTree& tree, const std::function<std::string(const Pci
     if (!is_dma_function(each)) continue;
     const std::string v3 = v3_of(each);
     if (v3.empty()) {
-      tree.notes.push_back(fmt::format("{} is a DMA function (Data Direct), but its vital product data cannot be read (only root "
-                                       "may), so that its NIC is not known",
-                                       to_string(each.address)));
+      tree.notes.push_back(
+          fmt::format("{} is a DMA function (Data Direct), but its vital product data cannot be read (only root "
+                      "may), so that its NIC is not known",
+                      to_string(each.address)));
     } else {
       by_v3.emplace(v3, function);
     }
@@ -89,7 +90,8 @@ void add_dma_functions(PciTree& tree, const PciTree& known) {
 void name_dma_function(PciTree& tree, std::string_view nic, const PciAddress& address) {
   const auto function = std::find_if(tree.functions.begin(), tree.functions.end(),
                                      [&](const PciFunction& each) { return each.address == address; });
-  const auto named = std::find_if(tree.nics.begin(), tree.nics.end(), [&](const TreeNic& each) { return each.name == nic; });
+  const auto named =
+      std::find_if(tree.nics.begin(), tree.nics.end(), [&](const TreeNic& each) { return each.name == nic; });
   if (function == tree.functions.end() || named == tree.nics.end()) return;
   named->data_direct = static_cast<std::size_t>(function - tree.functions.begin());
 }

@@ -38,7 +38,8 @@ PcieLink both_can(const PcieLink& one, const PcieLink& other) {
 /// A GPU clocks its link down while idle: what it can, by the source or else by its IDs, counts then.
 void wake(const PciTree& tree, PathHop& hop) {
   if (!hop.device || hop.side != PathHop::Side::kGpu) return;
-  const bool slow = hop.now.known() ? generation(hop.now) == 1 : hop.link_gbytes > 0 && hop.link_gbytes <= pcie::kIdleLinkGbytes;
+  const bool slow =
+      hop.now.known() ? generation(hop.now) == 1 : hop.link_gbytes > 0 && hop.link_gbytes <= pcie::kIdleLinkGbytes;
   if (!slow) return;
   if (!hop.max.known()) {
     const KnownGpu* const known = known_gpu(tree.functions[hop.function]);

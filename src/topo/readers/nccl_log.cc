@@ -80,7 +80,8 @@ class NcclLogParser {
   std::size_t find_system() {
     for (std::size_t line = 0; line < text_.lines(); ++line) {
       const std::string_view words = text_.line(line);
-      if (const std::size_t at = words.find("NET/IB : Using "); at != std::string_view::npos) take_names(words.substr(at));
+      if (const std::size_t at = words.find("NET/IB : Using "); at != std::string_view::npos)
+        take_names(words.substr(at));
       if (words.find(kSystem) != std::string_view::npos) return line;
     }
     throw text_.error(0, "no '=== System' in it: set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH");
@@ -132,7 +133,8 @@ class NcclLogParser {
   void add_function(std::size_t line, const LogNode& node, std::string_view link, std::size_t column) {
     const auto address = address_of(node.id);
     if (!address) throw text_.error(line, fmt::format("{:x} is no PCI address", node.id));
-    if (!seen_.insert(*address).second) throw text_.error(line, fmt::format("the PCI address {} comes twice", to_string(*address)));
+    if (!seen_.insert(*address).second)
+      throw text_.error(line, fmt::format("the PCI address {} comes twice", to_string(*address)));
     if (tree_.functions.size() == kMostFunctions) throw text_.error(line, "too many PCI functions");
     const Open above = open_.back();
     PciFunction function;
@@ -164,7 +166,8 @@ class NcclLogParser {
   void finish(std::size_t line) {
     if (tree_.functions.empty()) throw text_.error(std::min(line, text_.lines() - 1), "a system without PCI functions");
     if (gpus_.size() > kMostGpus) throw text_.error(line, "too many GPUs");
-    for (const auto& [address, function] : gpus_) tree_.gpus.push_back({fmt::format("GPU{}", tree_.gpus.size()), function, "", false});
+    for (const auto& [address, function] : gpus_)
+      tree_.gpus.push_back({fmt::format("GPU{}", tree_.gpus.size()), function, "", false});
     tree_.notes.emplace_back(
         "NCCL's log leaves out root ports and host bridges: relations are by NCCL's rules, where PHB is everything "
         "within a NUMA node");

@@ -145,7 +145,8 @@ void add_details(const SysfsFiles& files, PciFunction& function, const std::stri
 /// Reads the functions of one sysfs.
 class SysfsReader {
  public:
-  SysfsReader(const SysfsFiles& files, std::string name) : files_(files), name_(std::move(name)), nodes_(read_nodes(files)) {
+  SysfsReader(const SysfsFiles& files, std::string name)
+      : files_(files), name_(std::move(name)), nodes_(read_nodes(files)) {
     tree_.source = "sysfs";
   }
 
@@ -247,7 +248,8 @@ class SysfsReader {
   void add_os_devices(const std::string& folder, std::size_t index) {
     const std::vector<std::string> netdevs = files_.list(folder + "/net");
     for (const std::string& name : files_.list(folder + "/infiniband")) {
-      if (tree_.nic(name) == nullptr && name.size() <= kMostName) add_nic(index, name, folder + "/infiniband/" + name, netdevs);
+      if (tree_.nic(name) == nullptr && name.size() <= kMostName)
+        add_nic(index, name, folder + "/infiniband/" + name, netdevs);
     }
     std::vector<Outside>& devices = tree_.functions[index].os_devices;
     devices.insert(devices.end(), netdevs.begin(), netdevs.end());
@@ -264,7 +266,8 @@ class SysfsReader {
     add_nic(static_cast<std::size_t>(found->second), name, folder, {});
   }
 
-  void add_nic(std::size_t index, const std::string& name, const std::string& folder, const std::vector<std::string>& netdevs) {
+  void add_nic(std::size_t index, const std::string& name, const std::string& folder,
+               const std::vector<std::string>& netdevs) {
     PciFunction& function = tree_.functions[index];
     TreeNic nic;
     nic.name = name;
@@ -272,7 +275,8 @@ class SysfsReader {
     nic.guid = line_of(files_, folder + "/node_guid");
     nic.rate_gbps = port_rate_of(files_, folder);
     nic.infiniband = has_infiniband_port(files_, folder);
-    if (nic.rate_gbps == 0 && function.product.empty()) function.product = vpd_of(kPciDevices + to_string(function.address)).product;
+    if (nic.rate_gbps == 0 && function.product.empty())
+      function.product = vpd_of(kPciDevices + to_string(function.address)).product;
     if (!netdevs.empty()) nic.netdev = netdevs.front();
     tree_.nics.push_back(std::move(nic));
     function.os_devices.push_back(name);
@@ -312,7 +316,9 @@ class SysfsReader {
   std::size_t flat_ = 0;
 };
 
-PciTree read_copy(const fs::path& sys, const fs::path& proc) { return SysfsReader(CopiedFiles(sys, proc), sys.string()).read(); }
+PciTree read_copy(const fs::path& sys, const fs::path& proc) {
+  return SysfsReader(CopiedFiles(sys, proc), sys.string()).read();
+}
 
 bool is_sys(const fs::path& folder) {
   std::error_code error;

@@ -57,7 +57,8 @@ std::string vpd_for_recording(std::string_view bytes) {
   std::string name;
   for (int i = 0; i < 16; ++i) name += static_cast<char>('g' + (hash >> (4 * i) & 0xf));
   const std::string field = std::string("V3") + static_cast<char>(name.size()) + name;
-  return std::string{static_cast<char>(kReadOnly), static_cast<char>(field.size()), '\0'} + field + static_cast<char>(kSmallEnd);
+  return std::string{static_cast<char>(kReadOnly), static_cast<char>(field.size()), '\0'} + field +
+         static_cast<char>(kSmallEnd);
 }
 
 }  // namespace gdrperf::topo

@@ -45,7 +45,8 @@ ClusterFile cluster_of(double third_percent) {
 
 TEST(ClusterExport, DrainsSlowAndLostNodesAndNothingAHostCouldSay) {
   const std::string text = export_cluster(cluster_of(-12.5), ClusterFormat::kSlurm);
-  EXPECT_THAT(text, HasSubstr("scontrol update NodeName=n2__rm_-rf__ State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
+  EXPECT_THAT(text,
+              HasSubstr("scontrol update NodeName=n2__rm_-rf__ State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
   EXPECT_THAT(text, HasSubstr("NodeName=n3 State=DRAIN Reason=\"gdrperf: lost: no answer within 10 s\""));
   EXPECT_THAT(text, Not(HasSubstr("\nscontrol update NodeName=n0 ")));
   // The scheduler's own name of a host, and what is no rate.
@@ -92,7 +93,8 @@ TEST(ClusterExport, LabelsAndTaintsNodes) {
 TEST(ClusterExport, MetricsAndPage) {
   const std::string metrics = export_cluster(cluster_of(-12.5), ClusterFormat::kPrometheus);
   EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_verdict{verdict=\"slow\"} 1\n"));
-  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_nic_shift_ratio{host=\"n2; rm -rf /\",device=\"mlx5_0\",rank=\"2\",way=\"sends\"} -0.125\n"));
+  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_nic_shift_ratio{host=\"n2; rm -rf "
+                                 "/\",device=\"mlx5_0\",rank=\"2\",way=\"sends\"} -0.125\n"));
   EXPECT_THAT(metrics,
               HasSubstr("gdrperf_cluster_rank_lost{rank=\"3\",host=\"n3\",why=\"no answer within 10 s\"} 1\n"));
   EXPECT_THAT(export_cluster(cluster_of(-12.5), ClusterFormat::kMarkdown),
@@ -146,7 +148,8 @@ TEST(ClusterCompare, NamesTheNicThatBecameSlow) {
   const ClusterComparison comparison = compare_clusters(before, after);
   EXPECT_EQ(verdict_of(comparison, before, after, 0.02), ExitCode::kRegression);
   EXPECT_EQ(verdict_of(comparison, before, after, 0.2), ExitCode::kOk);
-  EXPECT_THAT(to_text(comparison, before, after, 0.02), HasSubstr("SLOWER NIC mlx5_0 of n2; rm -rf / when it sends: -12.5 % (40 to 35 GB/s)"));
+  EXPECT_THAT(to_text(comparison, before, after, 0.02),
+              HasSubstr("SLOWER NIC mlx5_0 of n2; rm -rf / when it sends: -12.5 % (40 to 35 GB/s)"));
   EXPECT_EQ(verdict_of(compare_clusters(after, before), after, before, 0.02), ExitCode::kOk);
 }
 
@@ -160,7 +163,8 @@ TEST(ClusterCompare, SeveralResultsAreOneBaselineWithTheirRange) {
   EXPECT_NEAR(third.high_percent, 1.5, 1e-9);
   // Within what it was before, and below that.
   EXPECT_EQ(verdict_of(compare_clusters(combined, cluster_of(-2)), combined, cluster_of(-2), 0.01), ExitCode::kOk);
-  EXPECT_EQ(verdict_of(compare_clusters(combined, cluster_of(-4)), combined, cluster_of(-4), 0.01), ExitCode::kRegression);
+  EXPECT_EQ(verdict_of(compare_clusters(combined, cluster_of(-4)), combined, cluster_of(-4), 0.01),
+            ExitCode::kRegression);
 }
 
 TEST(ClusterCompare, WhatOverlapsIsNoRegressionAndNothingInCommonIsNoAnswer) {
@@ -195,7 +199,8 @@ TEST(ClusterFile, LeavesOfJsonAndOfSlurm) {
 }
 
 TEST(ClusterFile, OtherTextIsRefused) {
-  for (const char* text : {"", "[]", "{}", "{\"schema\": \"gdrperf-cluster/2\"}", "{\"schema\": \"gdrperf-cluster/1\"}"}) {
+  for (const char* text :
+       {"", "[]", "{}", "{\"schema\": \"gdrperf-cluster/2\"}", "{\"schema\": \"gdrperf-cluster/1\"}"}) {
     EXPECT_THROW(parse_cluster(text, "x.json"), Error) << text;
   }
   EXPECT_TRUE(is_cluster_document("{\n \"schema\": \"gdrperf-cluster/1\","));

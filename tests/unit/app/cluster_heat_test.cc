@@ -135,9 +135,10 @@ TEST(ClusterFindings, APartInFourSeriesIsOneInTheUnitOfEach) {
   for (Series& series : result.more) series.judgement.suspects = {slow_nic(3, 0.5, 0.4)};
   const auto found = findings(test, result, cluster::Verdict::kSlow);
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(slow_text(test, found[0]),
-            "-20.0 % (9 retests; -19.0 % in 14 measurements before); also -50.0 % with 8 B; also +100.0 % latency of 16 "
-            "KiB; also +100.0 % latency of 8 B");
+  EXPECT_EQ(
+      slow_text(test, found[0]),
+      "-20.0 % (9 retests; -19.0 % in 14 measurements before); also -50.0 % with 8 B; also +100.0 % latency of 16 "
+      "KiB; also +100.0 % latency of 8 B");
   EXPECT_EQ(slow_text(test, found[1]), "-10.0 % (9 retests; -10.0 % in 14 measurements before)");
 }
 

@@ -48,8 +48,12 @@ const char* const kNeighbors = R"({
 
 TEST(Hops, OfLldpNeighbors) {
   const cluster::Wiring wiring = parse_lldp(kNeighbors, "f");
-  const Hops hops = find_hops(wiring, {{"n1", {"mlx5_0", "eth2"}}, {"n2", {"mlx5_0", "eth2"}}, {"n2", {"mlx5_1", "eth3"}},
-                                       {"n3", {"mlx5_0"}}, {"n4", {"mlx5_0"}}, {"n5", {"mlx5_0"}}});
+  const Hops hops = find_hops(wiring, {{"n1", {"mlx5_0", "eth2"}},
+                                       {"n2", {"mlx5_0", "eth2"}},
+                                       {"n2", {"mlx5_1", "eth3"}},
+                                       {"n3", {"mlx5_0"}},
+                                       {"n4", {"mlx5_0"}},
+                                       {"n5", {"mlx5_0"}}});
   EXPECT_THAT(hops.switches, ElementsAre("leaf1", "leaf2", "00:00:00:00:00:03"));
   EXPECT_THAT(hops.of_nic, ElementsAre(0, 0, 1, 1, 2, -1));
   EXPECT_EQ(hops.of(0, 1), 1);

@@ -16,7 +16,8 @@ TEST(ClusterHosts, NamesPortsAndBrackets) {
   EXPECT_EQ(hosts[2].port, 19001);
   EXPECT_EQ(hosts[3].host, "fd00::2");
   EXPECT_EQ(hosts[4].host, "fd00::3");
-  for (const char* text : {"n1,n1", "n1:0", "n1:x", "", ":5", "n1,,n2"}) EXPECT_THROW(parse_hosts(text, 18515), Error) << text;
+  for (const char* text : {"n1,n1", "n1:0", "n1:x", "", ":5", "n1,,n2"})
+    EXPECT_THROW(parse_hosts(text, 18515), Error) << text;
 }
 
 }  // namespace

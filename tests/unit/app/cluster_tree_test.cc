@@ -43,14 +43,17 @@ TEST(ClusterTree, ABundleComesBackWhole) {
 }
 
 TEST(ClusterTree, GarbledBundlesAreRefused) {
-  for (const char* text : {"", "many", "many ", "many x ", "many 5 1", "many 5 1 10 short", "many 5 99999999999999999999 1 a",
-                           "many 5 2000000 1 a", "many 5 -1 1 a", "many 5 1 18446744073709551615 a"}) {
+  for (const char* text :
+       {"", "many", "many ", "many x ", "many 5 1", "many 5 1 10 short", "many 5 99999999999999999999 1 a",
+        "many 5 2000000 1 a", "many 5 -1 1 a", "many 5 1 18446744073709551615 a"}) {
     EXPECT_THROW(read_bundle(text), Error) << text;
   }
 }
 
 TEST(ClusterTree, MessagesComeBackWhole) {
-  const auto again = [](const ClusterMessage& message) { return decode_cluster_text(encode_cluster_text(message), "peer"); };
+  const auto again = [](const ClusterMessage& message) {
+    return decode_cluster_text(encode_cluster_text(message), "peer");
+  };
   const ClusterMessage relay = again(BecomeRelay{{{3, {4, 5}}, {6, {}}}});
   EXPECT_EQ(std::get<BecomeRelay>(relay).children.at(0).below, (std::vector<int>{4, 5}));
   EXPECT_EQ(std::get<BecomeRelay>(relay).children.at(1).rank, 6);
@@ -77,7 +80,8 @@ TEST(ClusterTree, MessagesComeBackWhole) {
   EXPECT_EQ(ports.devices.at(0).driver, "mlx5_core");
   EXPECT_EQ(std::get<Invite>(again(Invite{2, 9, 3.5})).deadline_s, 3.5);
   EXPECT_EQ(std::get<Counters>(again(Counters{{{{"symbol_error", 12}}}})).devices.at(0).at("symbol_error"), 12u);
-  EXPECT_THROW(decode_cluster_text("{\"cluster\":\"rates\",\"id\":1,\"rates\":[[1,0,\"\"]]}", "peer"), Error) << "not as JSON";
+  EXPECT_THROW(decode_cluster_text("{\"cluster\":\"rates\",\"id\":1,\"rates\":[[1,0,\"\"]]}", "peer"), Error)
+      << "not as JSON";
   EXPECT_EQ(std::get<Lost>(again(Lost{"no answer"})).why, "no answer");
 }
 
@@ -87,7 +91,8 @@ Measure order_of_links(std::size_t count) {
   order.size_bytes = std::uint64_t{1} << 40;
   order.duration_ns = 250'000'000;
   for (std::size_t i = 0; i < count; ++i) {
-    order.runs.push_back({"10.1.2.3", static_cast<int>(40000 + i), "mlx5_" + std::to_string(i), "mlx5_" + std::to_string(i), "host", "host"});
+    order.runs.push_back({"10.1.2.3", static_cast<int>(40000 + i), "mlx5_" + std::to_string(i),
+                          "mlx5_" + std::to_string(i), "host", "host"});
   }
   return order;
 }
@@ -107,7 +112,8 @@ TEST(ClusterTree, ARoundIsAFewBytesALink) {
 }
 
 TEST(ClusterTree, GarbledRoundsAreRefused) {
-  for (const std::string& whole : {encode_cluster_text(order_of_links(2)), encode_cluster_text(Rates{1, {{1, 0, "why"}, {2, 0, ""}}})}) {
+  for (const std::string& whole :
+       {encode_cluster_text(order_of_links(2)), encode_cluster_text(Rates{1, {{1, 0, "why"}, {2, 0, ""}}})}) {
     for (std::size_t length = 1; length < whole.size(); ++length) {
       EXPECT_THROW(decode_cluster_text(whole.substr(0, length), "peer"), Error) << length << " bytes";
     }

@@ -11,9 +11,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(LinkModel, TakesWhatTheSoftwareDeviceTakes) {
-  const LinkModel model =
-      parse_link_model("# mine\nPIX rate=100Gb/s,latency=1.5us,ack=+1us,header=82,per_message=10ns,slow=1.05,react=1ms\n",
-                       "m");
+  const LinkModel model = parse_link_model(
+      "# mine\nPIX rate=100Gb/s,latency=1.5us,ack=+1us,header=82,per_message=10ns,slow=1.05,react=1ms\n", "m");
   EXPECT_THAT(model.relations.at(topo::Relation::kPix), HasSubstr("slow=1.05"));
 }
 
@@ -31,8 +30,10 @@ TEST(LinkModel, APairMayHaveALinkOfItsOwn) {
   EXPECT_EQ(client_device(model, pairs[1]), "pixpair0_0");
   EXPECT_EQ(server_device(model, pairs[1]), "pixpair0_1");
   EXPECT_EQ(client_device(model, pairs[2]), "pix0");
-  EXPECT_EQ(softnic_devices(model, pairs, Copy::kAll), "pix0:rate=10GB/s;pix1:rate=10GB/s;pixpair0_0:rate=1GB/s;pixpair0_1:rate=1GB/s");
-  EXPECT_THAT(failure_of([] { parse_link_model("GPU1 rate=1GB/s\n", "m"); }).what(), HasSubstr("m:1: 'GPU1' is no relation"));
+  EXPECT_EQ(softnic_devices(model, pairs, Copy::kAll),
+            "pix0:rate=10GB/s;pix1:rate=10GB/s;pixpair0_0:rate=1GB/s;pixpair0_1:rate=1GB/s");
+  EXPECT_THAT(failure_of([] { parse_link_model("GPU1 rate=1GB/s\n", "m"); }).what(),
+              HasSubstr("m:1: 'GPU1' is no relation"));
 }
 
 TEST(LinkModel, AWrongValueIsNamedWithItsLine) {

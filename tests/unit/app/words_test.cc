@@ -57,11 +57,13 @@ TEST(PerftestNames, AreOfItsPrograms) {
   EXPECT_EQ(own_test("ib_write_bw"), "write_bw");
   EXPECT_EQ(own_test("/usr/local/bin/ib_atomic_lat"), "atomic_lat");
   EXPECT_EQ(own_test("ib_write_bw_nongdr"), "write_bw");
-  for (const char* other : {"write_bw", "ib_dance_bw", "ib_", "", "/", "ib_write_bw/"}) EXPECT_EQ(own_test(other), "") << other;
+  for (const char* other : {"write_bw", "ib_dance_bw", "ib_", "", "/", "ib_write_bw/"})
+    EXPECT_EQ(own_test(other), "") << other;
 }
 
 TEST(PerftestNames, BecomeCommandsOfThisProgram) {
-  EXPECT_THAT(as_own_command({"/bin/ib_read_bw", "h", "-o", "16"}), ElementsAre("gdrperf", "read_bw", "--as-perftest", "h", "--outs", "16"));
+  EXPECT_THAT(as_own_command({"/bin/ib_read_bw", "h", "-o", "16"}),
+              ElementsAre("gdrperf", "read_bw", "--as-perftest", "h", "--outs", "16"));
   EXPECT_THAT(as_own_command({"gdrperf", "ib_read_bw", "-o16", "--out_json"}),
               ElementsAre("gdrperf", "read_bw", "--as-perftest", "--outs=16", "--out_json"));
   EXPECT_THAT(as_own_command({"gdrperf", "sweep", "-o", "x"}), ElementsAre("gdrperf", "sweep", "-o", "x"));

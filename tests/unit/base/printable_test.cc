@@ -14,8 +14,8 @@ TEST(Printable, KeepsWhatPeopleWrite) {
 }
 
 TEST(Printable, NothingReachesTheTerminalThatMovesItsCursorOrTurnsText) {
-  for (const char* text : {"\x1b", "\r", "\n", "\t", "\x07", "\x7f", "\xc2\x9b" /* CSI as C1 */, "\xe2\x80\xae" /* RLO */,
-                           "\xe2\x81\xa6", "\xe2\x80\xa8"}) {
+  for (const char* text : {"\x1b", "\r", "\n", "\t", "\x07", "\x7f", "\xc2\x9b" /* CSI as C1 */,
+                           "\xe2\x80\xae" /* RLO */, "\xe2\x81\xa6", "\xe2\x80\xa8"}) {
     EXPECT_EQ(printable(text), kGone) << text;
   }
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a" + std::string(kGone) + "b");

@@ -115,9 +115,9 @@ TEST(Exchange, Pmi1RankZeroLeavesItsAddressBeforeTheBarrier) {
   const Launch launch = exchange_by_pmi1(manager.fd(), those({{"PMI_RANK", "0"}, {"PMI_SIZE", "8"}}),
                                          [] { return std::string("7;y;10.0.0.9"); });
   EXPECT_EQ(launch.root, "7;y;10.0.0.9");
-  EXPECT_THAT(manager.asked(),
-              ElementsAre("cmd=init pmi_version=1 pmi_subversion=1", "cmd=get_my_kvsname",
-                          "cmd=put kvsname=kvs_7_0 key=gdrperf-root value=7;y;10.0.0.9", "cmd=barrier_in", "cmd=finalize"));
+  EXPECT_THAT(manager.asked(), ElementsAre("cmd=init pmi_version=1 pmi_subversion=1", "cmd=get_my_kvsname",
+                                           "cmd=put kvsname=kvs_7_0 key=gdrperf-root value=7;y;10.0.0.9",
+                                           "cmd=barrier_in", "cmd=finalize"));
 }
 
 TEST(Exchange, Pmi1ThatAnswersOtherwiseIsNamed) {

@@ -271,7 +271,8 @@ Verdict verdict_after(double first, double first_scatter, double later, double l
   Judgement judgement = judge(before.fabric(), samples, {});
   std::vector<Sample> retests;
   settle(before.fabric(), samples, {}, after.measurer(), retests, judgement);
-  const auto at = std::find_if(judgement.suspects.begin(), judgement.suspects.end(), [](const Suspect& suspect) { return suspect.nic == 7 && suspect.part == Part::kNic; });
+  const auto at = std::find_if(judgement.suspects.begin(), judgement.suspects.end(),
+                               [](const Suspect& suspect) { return suspect.nic == 7 && suspect.part == Part::kNic; });
   return at == judgement.suspects.end() ? Verdict::kSuspect : at->verdict;
 }
 

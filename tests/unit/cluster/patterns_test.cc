@@ -8,7 +8,8 @@ namespace gdrperf::cluster {
 namespace {
 
 TEST(Patterns, NamesAreReadBack) {
-  for (const Pattern pattern : {Pattern::kBisection, Pattern::kRing, Pattern::kIncast, Pattern::kAll}) EXPECT_EQ(parse_pattern(to_string(pattern)), pattern);
+  for (const Pattern pattern : {Pattern::kBisection, Pattern::kRing, Pattern::kIncast, Pattern::kAll})
+    EXPECT_EQ(parse_pattern(to_string(pattern)), pattern);
   EXPECT_EQ(parse_pattern("pairs"), std::nullopt);
 }
 
@@ -71,7 +72,8 @@ TEST(Patterns, OneNodeHasNone) {
   for (const Pattern pattern : {Pattern::kBisection, Pattern::kRing, Pattern::kIncast, Pattern::kAll}) {
     EXPECT_TRUE(make_pattern(uniform_fabric(1, 8, 0), pattern, 1).empty());
   }
-  EXPECT_TRUE(make_pattern(uniform_fabric(4, 1, 0), Pattern::kIncast, 1).empty()) << "a receiver, two senders and a victim's ends are five";
+  EXPECT_TRUE(make_pattern(uniform_fabric(4, 1, 0), Pattern::kIncast, 1).empty())
+      << "a receiver, two senders and a victim's ends are five";
 }
 
 }  // namespace

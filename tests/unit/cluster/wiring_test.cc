@@ -78,8 +78,8 @@ TEST(Wiring, BadLinesAreNamed) {
   EXPECT_THAT(wiring_refusal("SwitchName=l1 Nodes=n1\nSwitchName=s Switches=l[1-\n"), HasSubstr("f:2: the list"));
 }
 
-// Random trees and meshes, written as ibnetdiscover does: distances are symmetric, 1 only within a switch, and differ by
-// at most one between neighbors.
+// Random trees and meshes, written as ibnetdiscover does: distances are symmetric, 1 only within a switch, and differ
+// by at most one between neighbors.
 TEST(Wiring, DistancesOfRandomFabricsHoldTogether) {
   std::mt19937 random(7);
   for (int fabric = 0; fabric < 100; ++fabric) {

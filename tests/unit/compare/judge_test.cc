@@ -257,7 +257,8 @@ TEST(Judge, ADriftingBaselineIsNamedAndWidensTheLimit) {
   EXPECT_FALSE(correlated(still.cells().begin()->second.front()));
   const CellNoise noise = measure_noise(series).value();
   EXPECT_GT(allowance(noise, series, 9).noise, 1.5 * noise_shift(noise, 20, 9));
-  EXPECT_THAT(compared(drifting, now).warnings, ::testing::Contains(HasSubstr("drift or follow one another in 1 cell")));
+  EXPECT_THAT(compared(drifting, now).warnings,
+              ::testing::Contains(HasSubstr("drift or follow one another in 1 cell")));
 }
 
 TEST(Judge, OkNeedsThePowerToSeeTheSensitivity) {
@@ -297,7 +298,8 @@ TEST(Judge, ACandidateThatCannotBeTrustedDecidesNothing) {
     EXPECT_THAT(cell.why, HasSubstr("1 of 3 sessions cannot be trusted: " + words));
   }
   // A second member, as an interval and a maximum beside the median.
-  for (const char* bounds : {R"(100, "ci95_gbps": [101, 102])", R"(100, "ci95_gbps": [98, 99])", R"(100, "max_gbps": 99)"}) {
+  for (const char* bounds :
+       {R"(100, "ci95_gbps": [101, 102])", R"(100, "ci95_gbps": [98, 99])", R"(100, "max_gbps": 99)"}) {
     const CellResult cell = with_a_doubtful_one("", bounds);
     EXPECT_EQ(cell.verdict, Verdict::kInconclusive) << bounds;
     EXPECT_THAT(cell.why, HasSubstr("impossible"));

@@ -41,7 +41,8 @@ inline std::string text_of(const MadeRun& run) {
  "bw": {}, "latency": {}, "warnings": [{}]}})",
       run.more, run.op, run.size, end, end,
       bandwidth ? fmt::format(R"({{"median_gbps": {}, "batches_gbps": [1.5, null, [2]]}})", run.figure) : "null",
-      bandwidth ? "null" : fmt::format(R"({{"p50_ns": {}, "samples_beyond": {{"p50": 3}}}})", run.figure), run.warnings);
+      bandwidth ? "null" : fmt::format(R"({{"p50_ns": {}, "samples_beyond": {{"p50": 3}}}})", run.figure),
+      run.warnings);
 }
 
 inline std::string text_of(const MadeDocument& document) {
@@ -49,8 +50,9 @@ inline std::string text_of(const MadeDocument& document) {
   for (const MadeRun& run : document.runs) {
     runs.push_back(fmt::format(R"("{}": {{"{}": [{}]}})", run.relation, run.op, text_of(run)));
   }
-  const std::string host = fmt::format(
-      R"({{"hostname": "{}", "kernel": "{}", "cpu_model": "CPU", "gpu_driver": "580"}})", document.host, document.kernel);
+  const std::string host =
+      fmt::format(R"({{"hostname": "{}", "kernel": "{}", "cpu_model": "CPU", "gpu_driver": "580"}})", document.host,
+                  document.kernel);
   return fmt::format(
       R"({{"schema": "{}", "tool": {{"version": "0.1.0", "git": "abc", "argv": ["a", "b"]}}, "started": "{}",
  "hosts": {{"client": {}, "server": null}},

@@ -128,7 +128,8 @@ TEST(Session, WhatIsNoDocument) {
   EXPECT_THAT(refusal("{\"relations\": {\"HOST\": [{}]}}"), HasSubstr("relations.HOST"));
   EXPECT_THAT(refusal("{\"relations\": {\"HOST\": {\"write_bw\": {}}}}"), HasSubstr("relations.HOST"));
   EXPECT_THAT(refusal("{\"relations\": {\"HOST\": 7}}"), HasSubstr("relations.HOST is not built as one"));
-  EXPECT_THAT(refusal("{\"relations\": {\"HOST\": {\"write_bw\": [7]}}}"), HasSubstr("relations.HOST is not built as one"));
+  EXPECT_THAT(refusal("{\"relations\": {\"HOST\": {\"write_bw\": [7]}}}"),
+              HasSubstr("relations.HOST is not built as one"));
   EXPECT_THAT(refusal("{\"relations\": 7}"), HasSubstr("relations is not built as one"));
   EXPECT_THAT(refusal("{\"relations\": []}"), HasSubstr("relations is not built as one"));
 }

@@ -14,7 +14,8 @@ using testing::Not;
 std::string gpu_folder(const FakeMachine& machine) { return machine.resolve("/sys/bus/pci/devices/0000:3e:00.0"); }
 
 FakeMachine grace_server() {
-  FakeMachine machine = good_server().file("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
+  FakeMachine machine =
+      good_server().file("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
   machine.program("gdr-probe", "");
   return machine;
 }
@@ -24,10 +25,13 @@ TEST(GpuPath, CommonRoot) {
   FakeMachine apart;
   add_nic(apart, "mlx5_0", "0000:3a:00.0", "0000:3d:00.0", "eth2");
   const std::string gpu = "/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0";
-  apart.link("/sys/bus/pci/devices/0000:81:00.0", gpu).file(gpu + "/vendor", "0x10de\n").file(gpu + "/class", "0x030200\n");
+  apart.link("/sys/bus/pci/devices/0000:81:00.0", gpu)
+      .file(gpu + "/vendor", "0x10de\n")
+      .file(gpu + "/class", "0x030200\n");
   const Finding finding = examine_for(apart, "common-root");
   EXPECT_EQ(finding.verdict, Verdict::kWarn);
-  EXPECT_THAT(finding.found, HasSubstr("under pci0000:80, and no NIC there: the nearest is 0000:3d:00.0 under pci0000:3a"));
+  EXPECT_THAT(finding.found,
+              HasSubstr("under pci0000:80, and no NIC there: the nearest is 0000:3d:00.0 under pci0000:3a"));
 }
 
 TEST(GpuPath, ResizableBar) {
@@ -144,7 +148,8 @@ FakeMachine pod() {
 
 TEST(Pods, WhatIsMissingIsNamedWithItsLines) {
   FakeMachine machine;
-  machine.file("/proc/self/environ", "KUBERNETES_SERVICE_HOST=10.0.0.1\nPCIDEVICE_NVIDIA_COM_RDMA=0000:3d:00.0\n").limit(65536, 65536);
+  machine.file("/proc/self/environ", "KUBERNETES_SERVICE_HOST=10.0.0.1\nPCIDEVICE_NVIDIA_COM_RDMA=0000:3d:00.0\n")
+      .limit(65536, 65536);
   const auto found = of_check(findings_on(machine), "kubernetes");
   std::string fixes;
   for (const Finding& finding : found) fixes += finding.fix + "\n";
@@ -164,7 +169,8 @@ TEST(Pods, AFolderWithoutADevicePluginOrPrivilege) {
   device.error = "mlx5_0: ibv_open_device: Operation not permitted";
   machine.show(device);
   std::string said;
-  for (const Finding& finding : of_check(findings_on(machine), "kubernetes")) said += finding.found + finding.fix + "\n";
+  for (const Finding& finding : of_check(findings_on(machine), "kubernetes"))
+    said += finding.found + finding.fix + "\n";
   EXPECT_THAT(said, HasSubstr("may not open mlx5_0"));
   EXPECT_THAT(said, HasSubstr("a device plugin or privilege is missing"));
   EXPECT_THAT(said, HasSubstr("privileged: true"));
@@ -172,7 +178,8 @@ TEST(Pods, AFolderWithoutADevicePluginOrPrivilege) {
 
 TEST(Pods, ACompletePodIsFine) {
   FakeMachine machine = pod().file("/proc/self/status", "CapEff:\t00000000a80465fb\n");
-  for (const Finding& finding : of_check(findings_on(machine), "kubernetes")) EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.found;
+  for (const Finding& finding : of_check(findings_on(machine), "kubernetes"))
+    EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.found;
 }
 
 TEST(Pods, WithoutTheSecondNetworkAndPeerMemory) {

@@ -17,7 +17,8 @@ std::string mask(const std::string& text) {
 }
 
 TEST(Masking, MacsAndGuids) {
-  const std::string text = mask("link/ether 94:6d:ae:12:34:56 brd ff:ff\nnode_guid: 946d:ae03:0012:3456\nagain 94:6d:ae:12:34:56\n");
+  const std::string text =
+      mask("link/ether 94:6d:ae:12:34:56 brd ff:ff\nnode_guid: 946d:ae03:0012:3456\nagain 94:6d:ae:12:34:56\n");
   EXPECT_THAT(text, Not(HasSubstr("94:6d:ae")));
   EXPECT_THAT(text, Not(HasSubstr("946d:ae03")));
   EXPECT_EQ(text.find("02:00:00:00:00:01"), text.find("link/ether ") + 11) << text;
@@ -38,7 +39,8 @@ TEST(Masking, SerialNumbersAndUuids) {
   const std::string text = mask(
       "GPU 0: NVIDIA H100 (UUID: GPU-12345678-90ab-cdef-1234-567890abcdef)\n\t\t[SN] Serial number: MT2301X00001\n"
       "        Serial Number                  : 1650922001234\n");
-  for (const char* secret : {"12345678-90ab", "MT2301X00001", "1650922001234"}) EXPECT_THAT(text, Not(HasSubstr(secret)));
+  for (const char* secret : {"12345678-90ab", "MT2301X00001", "1650922001234"})
+    EXPECT_THAT(text, Not(HasSubstr(secret)));
   EXPECT_THAT(text, HasSubstr("NVIDIA H100"));
 }
 
@@ -56,9 +58,10 @@ TEST(Masking, FilesNamedAsSerialNumbers) {
 }
 
 TEST(Masking, WhatChecksReadStays) {
-  for (const char* kept : {"0000:3b:00.0 Ethernet controller", "driver 580.65.06\n", "MLNX_OFED_LINUX-24.10-3.2.5.0:\n", "fw_ver 28.39.3560\n",
-                           "127.0.0.1\n", "0000:0000:0000:0000:0000:0000:0000:0000\n", "LnkSta: Speed 32GT/s, Width x16\n",
-                           "6.8.0-60-generic\n", "Kernel Module  535.183.01  Sun\n"}) {
+  for (const char* kept :
+       {"0000:3b:00.0 Ethernet controller", "driver 580.65.06\n", "MLNX_OFED_LINUX-24.10-3.2.5.0:\n",
+        "fw_ver 28.39.3560\n", "127.0.0.1\n", "0000:0000:0000:0000:0000:0000:0000:0000\n",
+        "LnkSta: Speed 32GT/s, Width x16\n", "6.8.0-60-generic\n", "Kernel Module  535.183.01  Sun\n"}) {
     EXPECT_EQ(mask(kept), kept);
   }
 }

@@ -20,7 +20,8 @@ using testing::IsEmpty;
 using testing::Not;
 
 std::string in_lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -38,7 +39,8 @@ std::vector<std::string> columns_of(std::string_view line) {
 std::string told(const std::vector<Finding>& findings) {
   std::string all;
   for (const Finding& finding : findings) {
-    all += std::string(to_string(finding.verdict)) + " " + finding.check + ": " + finding.found + " => " + finding.fix + "\n";
+    all += std::string(to_string(finding.verdict)) + " " + finding.check + ": " + finding.found + " => " + finding.fix +
+           "\n";
   }
   return all;
 }
@@ -56,7 +58,8 @@ TEST(Messages, AreUnderstood) {
     const auto findings = read_capture(columns[3] + "\n");
     const bool understood = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
       return finding.check == columns[0] && to_string(finding.verdict) == columns[1] &&
-             in_lower_case(finding.found + finding.fix + finding.for_good).find(in_lower_case(columns[2])) != std::string::npos;
+             in_lower_case(finding.found + finding.fix + finding.for_good).find(in_lower_case(columns[2])) !=
+                 std::string::npos;
     });
     EXPECT_TRUE(understood) << columns[3] << "\n" << told(findings);
     for (const Finding& finding : findings) {
@@ -69,7 +72,8 @@ TEST(Messages, AreUnderstood) {
 }
 
 TEST(Messages, ALineThatWasUnderstoodIsNotLeftToARuleThatKnowsLess) {
-  const std::string line = "NCCL WARN NET/OFI Unable to register memory (type = 2) for device 4. RC: -22, Error: Invalid argument\n";
+  const std::string line =
+      "NCCL WARN NET/OFI Unable to register memory (type = 2) for device 4. RC: -22, Error: Invalid argument\n";
   const auto findings = read_capture(line + line + line);
   ASSERT_EQ(findings.size(), 1u) << told(findings);
   EXPECT_THAT(findings[0].fix, HasSubstr("FI_EFA_SET_CUDA_SYNC_MEMOPS=0"));
@@ -77,10 +81,12 @@ TEST(Messages, ALineThatWasUnderstoodIsNotLeftToARuleThatKnowsLess) {
 
 TEST(Messages, AVgpuIsTheCause) {
   const auto findings = read_capture(
-      "[pid = 56, dev = 0] device name = [NVIDIA A30-8C]\ncuMemAlloc() of a 262144 bytes GPU buffer\nCouldn't allocate MR\n"
+      "[pid = 56, dev = 0] device name = [NVIDIA A30-8C]\ncuMemAlloc() of a 262144 bytes GPU buffer\nCouldn't allocate "
+      "MR\n"
       "failed to create mr\nERRNO: Bad address.\n");
   EXPECT_EQ(finding_of(findings, "vgpu").verdict, Verdict::kFail) << told(findings);
-  const auto geforce = read_capture("[pid = 5, dev = 0] device name = [NVIDIA GeForce RTX 3090]\nCouldn't allocate MR\n");
+  const auto geforce =
+      read_capture("[pid = 5, dev = 0] device name = [NVIDIA GeForce RTX 3090]\nCouldn't allocate MR\n");
   EXPECT_THAT(told(of_check(geforce, "gpu-registration")), HasSubstr("does no GPUDirect RDMA"));
 }
 
@@ -91,8 +97,9 @@ TEST(Messages, AnEmptyListOfDevices) {
 }
 
 TEST(Messages, RoomThatBridgesLackIsNoFault) {
-  const auto findings = read_capture("pci 0000:00:1c.0: BAR 13: no space for [io  size 0x1000]\npci 0000:00:1c.0: BAR 15: no space for "
-                                     "[mem size 0x00200000 64bit pref]\n");
+  const auto findings = read_capture(
+      "pci 0000:00:1c.0: BAR 13: no space for [io  size 0x1000]\npci 0000:00:1c.0: BAR 15: no space for "
+      "[mem size 0x00200000 64bit pref]\n");
   EXPECT_TRUE(of_check(findings, "bar1").empty());
 }
 
@@ -100,7 +107,10 @@ TEST(Messages, AGidIndexOfTheWrongType) {
   const std::string table =
       "mlx5_0  1       4       0000:0000:0000:0000:0000:ffff:0a0c:0015 10.12.0.21      v1      net1\n"
       "mlx5_0  1       5       0000:0000:0000:0000:0000:ffff:0a0c:0015 10.12.0.21      v2      net1\n";
-  EXPECT_EQ(told(of_check(read_capture("export NCCL_IB_GID_INDEX=4\n" + table), "gid-index")).find("index 4 was asked for") != std::string::npos, true);
+  EXPECT_EQ(
+      told(of_check(read_capture("export NCCL_IB_GID_INDEX=4\n" + table), "gid-index")).find("index 4 was asked for") !=
+          std::string::npos,
+      true);
   const auto right = of_check(read_capture("export NCCL_IB_GID_INDEX=5\n" + table), "gid-index");
   EXPECT_THAT(told(right), Not(HasSubstr("was asked for")));
   // As in a pod: nothing below 4.

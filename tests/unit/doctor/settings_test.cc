@@ -1,4 +1,5 @@
-// Checks of what is set on a host: firewall, cgroup, congestion control, traffic class, huge pages, interrupts, port type.
+// Checks of what is set on a host: firewall, cgroup, congestion control, traffic class, huge pages, interrupts, port
+// type.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ constexpr const char* kNetdev = "/sys/class/net/eth2";
 
 FakeMachine with_softroce() {
   FakeMachine machine = good_server();
-  machine.file("/sys/class/infiniband/rxe0/parent", "eth2\n").file("/sys/class/infiniband/rxe0/ports/1/state", "4: ACTIVE\n");
+  machine.file("/sys/class/infiniband/rxe0/parent", "eth2\n")
+      .file("/sys/class/infiniband/rxe0/ports/1/state", "4: ACTIVE\n");
   return machine;
 }
 
@@ -26,7 +28,8 @@ FakeMachine with_softroce() {
 
 std::string nft(const std::string& rules, const std::string& policy = "drop") {
   return "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; policy " + policy +
-         ";\n\t\tct state established,related accept\n\t\tiif \"lo\" accept\n" + rules + "\t}\n\tchain forward {\n\t\ttype filter hook "
+         ";\n\t\tct state established,related accept\n\t\tiif \"lo\" accept\n" + rules +
+         "\t}\n\tchain forward {\n\t\ttype filter hook "
          "forward priority filter; policy drop;\n\t}\n}\n";
 }
 
@@ -35,9 +38,11 @@ TEST(Firewall, NftablesByPort) {
   EXPECT_EQ(nft_filtering(nft("\t\ttcp dport { 22, 18515 } accept\n"), "tcp", 18515), Filtering::kOpen);
   EXPECT_EQ(nft_filtering(nft("\t\ttcp dport 18000-19000 accept\n"), "tcp", 18515), Filtering::kOpen);
   EXPECT_EQ(nft_filtering(nft("\t\ttcp dport 18515 accept\n"), "udp", 4791), Filtering::kClosed);
-  EXPECT_EQ(nft_filtering(nft("\t\tudp dport 4791 counter packets 5 bytes 300 accept\n"), "udp", 4791), Filtering::kOpen);
+  EXPECT_EQ(nft_filtering(nft("\t\tudp dport 4791 counter packets 5 bytes 300 accept\n"), "udp", 4791),
+            Filtering::kOpen);
   EXPECT_EQ(nft_filtering(nft("", "accept"), "tcp", 18515), Filtering::kOpen);
-  EXPECT_EQ(nft_filtering(nft("\t\tcounter packets 7 bytes 9 reject with icmpx type admin-prohibited\n", "accept"), "tcp", 18515),
+  EXPECT_EQ(nft_filtering(nft("\t\tcounter packets 7 bytes 9 reject with icmpx type admin-prohibited\n", "accept"),
+                          "tcp", 18515),
             Filtering::kClosed);
   EXPECT_EQ(nft_filtering(nft("\t\tip saddr 10.0.0.0/8 accept\n"), "tcp", 18515), Filtering::kUnknown);
   EXPECT_EQ(nft_filtering(nft("\t\tjump input_rules\n"), "tcp", 18515), Filtering::kUnknown);
@@ -47,10 +52,13 @@ TEST(Firewall, NftablesByPort) {
 
 TEST(Firewall, IptablesByPort) {
   EXPECT_EQ(iptables_filtering("-P INPUT ACCEPT\n", "tcp", 18515), Filtering::kOpen);
-  EXPECT_EQ(iptables_filtering("-P INPUT DROP\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n", "tcp", 18515), Filtering::kClosed);
-  EXPECT_EQ(iptables_filtering("-P INPUT DROP\n-A INPUT -p tcp -m tcp --dport 18515 -j ACCEPT\n", "tcp", 18515), Filtering::kOpen);
-  EXPECT_EQ(iptables_filtering("-P INPUT ACCEPT\n-A INPUT -i lo -j ACCEPT\n-A INPUT -j REJECT --reject-with icmp-host-prohibited\n",
-                               "udp", 4791),
+  EXPECT_EQ(iptables_filtering("-P INPUT DROP\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n", "tcp", 18515),
+            Filtering::kClosed);
+  EXPECT_EQ(iptables_filtering("-P INPUT DROP\n-A INPUT -p tcp -m tcp --dport 18515 -j ACCEPT\n", "tcp", 18515),
+            Filtering::kOpen);
+  EXPECT_EQ(iptables_filtering(
+                "-P INPUT ACCEPT\n-A INPUT -i lo -j ACCEPT\n-A INPUT -j REJECT --reject-with icmp-host-prohibited\n",
+                "udp", 4791),
             Filtering::kClosed);
   EXPECT_EQ(iptables_filtering("-P INPUT DROP\n-A INPUT -s 10.0.0.0/8 -j ACCEPT\n", "tcp", 18515), Filtering::kUnknown);
 }
@@ -102,8 +110,10 @@ TEST(Cgroup, LimitsOfTheNearestFolderThatSetsThem) {
 TEST(Cgroup, RdmaObjectsMemoryAndNodes) {
   FakeMachine machine = good_server().file("/proc/self/cgroup", "0::/job\n");
   machine.file("/sys/fs/cgroup/job/rdma.max", "mlx5_0 hca_handle=2 hca_object=2000\n");
-  EXPECT_THAT(examine_for(machine, "cgroup").found, AllOf(HasSubstr("hca_handle=2 hca_object=2000"), HasSubstr("Resource temporarily")));
-  machine.file("/sys/fs/cgroup/job/rdma.max", "mlx5_0 hca_handle=max hca_object=max\n").file("/sys/fs/cgroup/job/memory.max", "536870912\n");
+  EXPECT_THAT(examine_for(machine, "cgroup").found,
+              AllOf(HasSubstr("hca_handle=2 hca_object=2000"), HasSubstr("Resource temporarily")));
+  machine.file("/sys/fs/cgroup/job/rdma.max", "mlx5_0 hca_handle=max hca_object=max\n")
+      .file("/sys/fs/cgroup/job/memory.max", "536870912\n");
   EXPECT_THAT(examine_for(machine, "cgroup").found, HasSubstr("512 MiB"));
   machine.file("/sys/fs/cgroup/job/memory.max", "max\n")
       .file("/proc/self/status", "Mems_allowed_list:\t1\n")
@@ -132,7 +142,8 @@ TEST(Congestion, EcnOffForTheLosslessPriority) {
   EXPECT_EQ(examine_for(machine, "ecn").verdict, Verdict::kSkip) << "the kernel's own driver";
   for (const char* point : {"roce_np", "roce_rp"}) {
     for (int priority = 0; priority < 8; ++priority) {
-      machine.file(std::string(kNetdev) + "/ecn/" + point + "/enable/" + std::to_string(priority), priority == 3 ? "1\n" : "0\n");
+      machine.file(std::string(kNetdev) + "/ecn/" + point + "/enable/" + std::to_string(priority),
+                   priority == 3 ? "1\n" : "0\n");
     }
   }
   EXPECT_EQ(examine_for(machine, "ecn").verdict, Verdict::kOk);
@@ -162,7 +173,8 @@ TEST(Congestion, TrafficClassThatMissesTheLosslessPriority) {
 TEST(Congestion, PfcAndTrust) {
   FakeMachine machine = good_server();
   EXPECT_EQ(examine_for(machine, "flow-control").verdict, Verdict::kSkip);
-  machine.program("dcb pfc show dev eth2", "pfc-cap 8 macsec-bypass off delay 0\nprio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off\n");
+  machine.program("dcb pfc show dev eth2",
+                  "pfc-cap 8 macsec-bypass off delay 0\nprio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off\n");
   EXPECT_THAT(examine_for(machine, "flow-control").found, HasSubstr("00010000"));
   machine.program("mlnx_qos -i eth2", "Priority trust state: pcp\n\tenabled     0   0   0   1   0   0   0   0   \n");
   EXPECT_EQ(examine_for(machine, "flow-control").verdict, Verdict::kWarn);
@@ -171,7 +183,9 @@ TEST(Congestion, PfcAndTrust) {
 }
 
 TEST(Congestion, BothEndsComparePfc) {
-  FakeMachine machine = good_server().program("mlnx_qos -i eth2", kQos).program("ethtool -a eth2", "Pause parameters for eth2:\nRX:\toff\nTX:\toff\n");
+  FakeMachine machine = good_server()
+                            .program("mlnx_qos -i eth2", kQos)
+                            .program("ethtool -a eth2", "Pause parameters for eth2:\nRX:\toff\nTX:\toff\n");
   machine.file("/sys/class/infiniband/mlx5_0/device/net/eth2/mtu", "9000\n");
   BothEnds ends;
   ends.here = facts_of(machine);
@@ -208,14 +222,17 @@ TEST(Settings, InterruptsServedByTheOtherNode) {
   machine.file(machine.resolve("/sys/bus/pci/devices/0000:3d:00.0") + "/numa_node", "0\n")
       .file("/sys/devices/system/node/node0/cpulist", "0\n")
       .file("/sys/devices/system/node/node1/cpulist", "1\n")
-      .file("/proc/interrupts", "            CPU0       CPU1\n  40:        100      90000  IR-PCI-MSI 1-edge  mlx5_comp0@pci:0000:3d:00.0\n"
-                                " 41:     500000          0  IR-PCI-MSI 2-edge  nvme0q1\n");
+      .file("/proc/interrupts",
+            "            CPU0       CPU1\n  40:        100      90000  IR-PCI-MSI 1-edge  mlx5_comp0@pci:0000:3d:00.0\n"
+            " 41:     500000          0  IR-PCI-MSI 2-edge  nvme0q1\n");
   Finding finding = examine_for(machine, "irqbalance");
   EXPECT_EQ(finding.verdict, Verdict::kWarn);
   EXPECT_THAT(finding.found, HasSubstr("99 % of its interrupts"));
   machine.file("/run/irqbalance/irqbalance1.sock", "");
   EXPECT_THAT(examine_for(machine, "irqbalance").fix, HasSubstr("systemctl stop irqbalance"));
-  machine.file("/proc/interrupts", "            CPU0       CPU1\n  40:      90000        100  IR-PCI-MSI 1-edge  mlx5_comp0@pci:0000:3d:00.0\n");
+  machine.file(
+      "/proc/interrupts",
+      "            CPU0       CPU1\n  40:      90000        100  IR-PCI-MSI 1-edge  mlx5_comp0@pci:0000:3d:00.0\n");
   EXPECT_EQ(examine_for(machine, "irqbalance").verdict, Verdict::kOk);
 }
 
@@ -223,9 +240,13 @@ TEST(Settings, IdleStates) {
   FakeMachine machine = good_server();
   EXPECT_EQ(examine_for(machine, "idle-states").verdict, Verdict::kSkip);
   const std::string folder = "/sys/devices/system/cpu/cpu0/cpuidle/";
-  machine.file(folder + "state1/name", "C1\n").file(folder + "state1/latency", "2\n").file(folder + "state1/disable", "0\n");
+  machine.file(folder + "state1/name", "C1\n")
+      .file(folder + "state1/latency", "2\n")
+      .file(folder + "state1/disable", "0\n");
   EXPECT_EQ(examine_for(machine, "idle-states").verdict, Verdict::kOk);
-  machine.file(folder + "state3/name", "C6\n").file(folder + "state3/latency", "190\n").file(folder + "state3/disable", "0\n");
+  machine.file(folder + "state3/name", "C6\n")
+      .file(folder + "state3/latency", "190\n")
+      .file(folder + "state3/disable", "0\n");
   EXPECT_EQ(examine_for(machine, "idle-states").found, "C6 takes 190 us to leave");
   machine.file(folder + "state3/disable", "1\n");
   EXPECT_EQ(examine_for(machine, "idle-states").verdict, Verdict::kOk);
@@ -233,7 +254,8 @@ TEST(Settings, IdleStates) {
 
 TEST(Settings, PortSetToTheOtherType) {
   FakeMachine machine = good_server();
-  machine.file("/sys/class/infiniband/mlx5_7/device_note", "").file("/sys/class/infiniband/mlx5_7/ports/1/state", "1: DOWN\n");
+  machine.file("/sys/class/infiniband/mlx5_7/device_note", "")
+      .file("/sys/class/infiniband/mlx5_7/ports/1/state", "1: DOWN\n");
   add_nic(machine, "mlx5_1", "0000:3a:00.0", "0000:4d:00.0", "");
   machine.file("/sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n")
       .file("/sys/class/infiniband/mlx5_1/ports/1/phys_state", "2: Polling\n")
@@ -267,7 +289,8 @@ TEST(Settings, SeveralInterfacesInOneSubnet) {
 }
 
 TEST(Settings, OpenFiles) {
-  FakeMachine machine = good_server().file("/proc/self/limits", "Max open files            256                  4096                 files\n");
+  FakeMachine machine = good_server().file(
+      "/proc/self/limits", "Max open files            256                  4096                 files\n");
   EXPECT_EQ(examine_for(machine, "open-files").verdict, Verdict::kWarn);
   machine.file("/proc/self/limits", "Max open files            65536                65536                files\n");
   EXPECT_EQ(examine_for(machine, "open-files").verdict, Verdict::kOk);
@@ -281,8 +304,9 @@ TEST(Settings, TheScriptRunsCommandsAndNotAdvice) {
     made.fix = fix;
     return made;
   };
-  for (const char* advice : {"sudo modprobe nvidia_peermem on the host; then 'gdrperf doctor' there", "sudo dmesg | grep mlx5_core: health",
-                             "sudo systemctl start x, then reboot", "sudo ip link set NETDEV up", "hostNetwork: true"}) {
+  for (const char* advice :
+       {"sudo modprobe nvidia_peermem on the host; then 'gdrperf doctor' there", "sudo dmesg | grep mlx5_core: health",
+        "sudo systemctl start x, then reboot", "sudo ip link set NETDEV up", "hostNetwork: true"}) {
     EXPECT_THAT(fix_script({finding(advice)}), HasSubstr(std::string("# by hand: ") + advice));
     EXPECT_THAT(fix_script({finding(advice)}), HasSubstr("echo 'some steps are to be done by hand"));
   }
@@ -338,8 +362,9 @@ TEST(Settings, CountersAndFlaps) {
 
 TEST(Settings, ErrorsOfThePcieLink) {
   FakeMachine machine = good_server();
-  const std::string nic = "0000:3d:00.0 Ethernet controller: Mellanox Technologies MT2910\n\t\tDevCtl:\tCorrErr+ RlxdOrd+\n\t\t\t"
-                          "MaxPayload 256 bytes, MaxReadReq 4096 bytes\n";
+  const std::string nic =
+      "0000:3d:00.0 Ethernet controller: Mellanox Technologies MT2910\n\t\tDevCtl:\tCorrErr+ RlxdOrd+\n\t\t\t"
+      "MaxPayload 256 bytes, MaxReadReq 4096 bytes\n";
   machine.program("lspci -D -vvv", nic);
   EXPECT_EQ(examine_for(machine, "aer").verdict, Verdict::kOk);
   machine.program("lspci -D -vvv", nic + "\t\tCESta:\tRxErr- BadTLP+ BadDLLP- Rollover- Timeout+ AdvNonFatalErr-\n");

@@ -90,10 +90,12 @@ TEST(Condense, CutsTheWarmUpUnlessMessagesWereAskedFor) {
 
 TEST(Condense, SaysWhyARunDidNotSettleWhateverEndedIt) {
   std::vector<Shape> batches;
-  for (unsigned i = 0; i < 100; ++i) batches.push_back({0.01, i < 45 ? 100 + i % 3 : i < 70 ? 150 + i % 3 : 110 + i % 3});
+  for (unsigned i = 0; i < 100; ++i)
+    batches.push_back({0.01, i < 45 ? 100 + i % 3 : i < 70 ? 150 + i % 3 : 110 + i % 3});
   BandwidthRun steps = run_of(batches);
-  for (const auto& [stop, longer] : {std::pair{report::StopReason::kCap, "--cap"}, {report::StopReason::kDuration, "-D"},
-                                    {report::StopReason::kIterations, "-D 2s instead of -n"}}) {
+  for (const auto& [stop, longer] : {std::pair{report::StopReason::kCap, "--cap"},
+                                     {report::StopReason::kDuration, "-D"},
+                                     {report::StopReason::kIterations, "-D 2s instead of -n"}}) {
     TestSpec spec = megabytes();
     if (stop == report::StopReason::kDuration) spec.stop.duration = std::chrono::seconds(1);
     if (stop == report::StopReason::kIterations) spec.stop.iterations = steps.sent;

@@ -63,7 +63,8 @@ TEST(IntervalWatch, OfRunsAtTheSameTimeEndsAtMultiples) {
   watch.finish();
   ASSERT_EQ(kept.all.size(), 4u);
   EXPECT_NEAR(kept.all[0].start_s, 0.032, 1e-9);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(kept.all[i].start_s + kept.all[i].seconds, 0.1 * static_cast<double>(i + 1) + 0.002, 1e-9);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(kept.all[i].start_s + kept.all[i].seconds, 0.1 * static_cast<double>(i + 1) + 0.002, 1e-9);
 }
 
 TEST(IntervalWatch, DatesADipInTheIntervalItEndsIn) {

@@ -19,7 +19,9 @@ TestSpec lap_spec() {
   return spec;
 }
 
-std::vector<PartCurve> curves_of(const LapGate& gate, std::size_t parts) { return gate.curves(std::vector<PartCurve>(parts), lap_spec()); }
+std::vector<PartCurve> curves_of(const LapGate& gate, std::size_t parts) {
+  return gate.curves(std::vector<PartCurve>(parts), lap_spec());
+}
 
 /// `laps` of both runs, the second beginning 2 ms after the first and sending twice as much.
 void go_together(LapGate& gate, int laps, bool alone) {

@@ -134,7 +134,8 @@ struct Sink {
   }
 
   static int post(ibv_qp*, ibv_send_wr* request, ibv_send_wr**) {
-    const double elapsed_ns = Clock::get().to_ns(Clock::get().ticks() - current->send.schedule.origin_ticks) + kRoundingNs;
+    const double elapsed_ns =
+        Clock::get().to_ns(Clock::get().ticks() - current->send.schedule.origin_ticks) + kRoundingNs;
     const auto due = (static_cast<std::uint64_t>(elapsed_ns / kIntervalNs) + 1) * current->send.schedule.burst_lists;
     current->early += ++current->posted > due;
     current->done[current->posted % (2 * kDepth)] = request->wr_id;
@@ -153,7 +154,8 @@ struct Sink {
     send.schedule.begin(clock.ticks());
     Events events;
     Fault fault;
-    while (kernels::stream_send<kernels::PollCompletion, kernels::Pace::kOpen>(send, events, messages, fault) == Outcome::kIdle) {
+    while (kernels::stream_send<kernels::PollCompletion, kernels::Pace::kOpen>(send, events, messages, fault) ==
+           Outcome::kIdle) {
     }
     return clock.to_ns(clock.ticks() - send.schedule.origin_ticks);
   }
@@ -175,7 +177,8 @@ TEST(Pace, NoMessageOfAStreamLeavesBeforeItIsDue) {
   EXPECT_GE(even.run(100), 99 * kIntervalNs - kRoundingNs);
   EXPECT_EQ(even.early, 0u);
   EXPECT_GE(even.posted, 100u);
-  EXPECT_NEAR(static_cast<double>(even.queues[0].posted), static_cast<double>(even.queues[1].posted), 1) << "dealt to the queues in turn";
+  EXPECT_NEAR(static_cast<double>(even.queues[0].posted), static_cast<double>(even.queues[1].posted), 1)
+      << "dealt to the queues in turn";
   Sink bursts;
   bursts.send.schedule.burst_lists = 10;
   EXPECT_GE(bursts.run(100), 9 * kIntervalNs - kRoundingNs);

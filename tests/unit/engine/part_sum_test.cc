@@ -163,7 +163,8 @@ TEST(PartSum, AddsTheWayBackInThisEndsClock) {
   PeerBytes peer;
   peer.clock_ahead_ns = 5e9;
   for (int i = 0; i <= 200; ++i) peer.series.emplace_back(5.9e9 + i * 10e6, static_cast<std::uint64_t>(i) * 500'000);
-  const std::vector<PartCurve> parts = {curve_of(run_of(1e9, 100, 1000), spec_of(), &peer), curve_of(run_of(1e9, 100, 1000), spec_of(), &peer)};
+  const std::vector<PartCurve> parts = {curve_of(run_of(1e9, 100, 1000), spec_of(), &peer),
+                                        curve_of(run_of(1e9, 100, 1000), spec_of(), &peer)};
   const Together::Sum sum = sum_of(parts, spec_of());
   EXPECT_NEAR(sum.measured.bandwidth->median_gbytes, 2 * (0.1 + 0.05), 1e-9);
   EXPECT_NEAR(sum.measured.client_sent_gbytes.value(), 0.2, 1e-9);

@@ -29,7 +29,9 @@ class Link {
  public:
   explicit Link(unsigned seed, double message_ns = kMessageNs, bool calm = false)
       : random_(seed), message_ns_(message_ns), calm_(calm) {
-    context_.ops.post_send = [](ibv_qp* qp, ibv_send_wr* request, ibv_send_wr**) { return of(qp->context).post(request); };
+    context_.ops.post_send = [](ibv_qp* qp, ibv_send_wr* request, ibv_send_wr**) {
+      return of(qp->context).post(request);
+    };
     context_.ops.poll_cq = [](ibv_cq* cq, int most, ibv_wc* wc) { return of(cq->context).poll(most, wc); };
     current = this;
   }
@@ -86,7 +88,8 @@ struct QueueShape {
 /// The streaming transfer's parts on that link.
 class LinkMover final : public Transfer {
  public:
-  LinkMover(Link& link, const QueueShape& shape, std::uint64_t limit) : shape_(shape), limit_(limit), requests_(shape.queues) {
+  LinkMover(Link& link, const QueueShape& shape, std::uint64_t limit)
+      : shape_(shape), limit_(limit), requests_(shape.queues) {
     cq_.context = link.context();
     for (std::uint32_t q = 0; q < shape.queues; ++q) {
       qps_[q].context = link.context();
@@ -160,7 +163,8 @@ class LinkMover final : public Transfer {
   Fault fault_;
 };
 
-constexpr QueueShape kShapes[] = {{1, 1, 1, 1}, {1, 16, 1, 1}, {1, 128, 32, 1}, {1, 60, 12, 6}, {3, 32, 8, 1}, {4, 16, 1, 1}};
+constexpr QueueShape kShapes[] = {{1, 1, 1, 1},   {1, 16, 1, 1}, {1, 128, 32, 1},
+                                  {1, 60, 12, 6}, {3, 32, 8, 1}, {4, 16, 1, 1}};
 
 TestSpec spec_of(const QueueShape& shape) {
   TestSpec spec;
@@ -173,7 +177,9 @@ TestSpec spec_of(const QueueShape& shape) {
 }
 
 /// Without what no sign was asked for: at most 1 % of a batch of several queues.
-double most_of(const QueueShape& shape) { return kLinkGbytes * (shape.queues > 1 && shape.cq_mod > 1 ? 1.011 : 1.0 + 1e-6); }
+double most_of(const QueueShape& shape) {
+  return kLinkGbytes * (shape.queues > 1 && shape.cq_mod > 1 ? 1.011 : 1.0 + 1e-6);
+}
 
 TEST(Rate, IsNeverAboveTheLinkHoweverCompletionsBunch) {
   unsigned seed = 1;
@@ -207,7 +213,8 @@ TEST(Rate, OfAShortRunIsNotAboveASlowLink) {
   StandstillWatch watch;
   const BandwidthRun run = stream_bandwidth(transfer, spec, {watch});
   EXPECT_LE(static_cast<double>(run.messages) / run.seconds, 1e9 / kSlow);
-  EXPECT_LE(bandwidth_figures(run, spec, nullptr).bandwidth->median_gbytes, static_cast<double>(kBytes) / kSlow * (1 + 1e-6));
+  EXPECT_LE(bandwidth_figures(run, spec, nullptr).bandwidth->median_gbytes,
+            static_cast<double>(kBytes) / kSlow * (1 + 1e-6));
 }
 
 TEST(Rate, NMessagesAreNMessages) {

@@ -1,5 +1,5 @@
-// gdrperf import: outputs of perftest as records. tests/data/import has one of each version's forms: those of 4.5 are what
-// it printed over the software device, the others are made by hand after its sources.
+// gdrperf import: outputs of perftest as records. tests/data/import has one of each version's forms: those of 4.5 are
+// what it printed over the software device, the others are made by hand after its sources.
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
@@ -28,9 +28,13 @@ std::string data(const std::string& name) {
   return read_file(std::string(root == nullptr ? "." : root) + "/tests/data/import/" + name, kLargestImport);
 }
 
-Imported imported(const std::string& name, const ImportHints& hints = {}) { return import_results(data(name), name, hints); }
+Imported imported(const std::string& name, const ImportHints& hints = {}) {
+  return import_results(data(name), name, hints);
+}
 
-Imported of_text(const std::string& text, const ImportHints& hints = {}) { return import_results(text, "x.txt", hints); }
+Imported of_text(const std::string& text, const ImportHints& hints = {}) {
+  return import_results(text, "x.txt", hints);
+}
 
 const Bandwidth& rate(const RunRecord& run) { return *run.measured.bandwidth; }
 const Latency& time(const RunRecord& run) { return *run.measured.latency; }
@@ -66,7 +70,8 @@ TEST(Import, GigabitsAndTheOtherSettings) {
   EXPECT_EQ(to_string(run.spec.test), "read_bw");
   EXPECT_EQ(run.spec.qps, 4);
   EXPECT_NEAR(rate(run).median_gbytes, 1048576 * rate(run).msg_rate_mpps * 1e-3, 0.01);
-  EXPECT_THAT(*run.told, ::testing::IsSupersetOf({"qps", "tx_depth", "cq_mod", "mtu_bytes", "client_gid_index", "connection"}));
+  EXPECT_THAT(*run.told,
+              ::testing::IsSupersetOf({"qps", "tx_depth", "cq_mod", "mtu_bytes", "client_gid_index", "connection"}));
   EXPECT_FALSE(run.told->contains("qp_timeout"));
   EXPECT_FALSE(run.told->contains("rx_depth"));
 }
@@ -184,7 +189,8 @@ std::string failure(const std::string& text) {
 TEST(Import, WhatIsNoOutputIsRefusedWithItsLine) {
   EXPECT_THAT(failure(""), HasSubstr("x.txt: empty"));
   EXPECT_THAT(failure("hello\nworld\n"), HasSubstr("x.txt:1: no output"));
-  EXPECT_THAT(failure("a\n #bytes     #iterations    BW peak[MB/sec]\n 2 3 4\n"), HasSubstr("x.txt:2: a table without the title"));
+  EXPECT_THAT(failure("a\n #bytes     #iterations    BW peak[MB/sec]\n 2 3 4\n"),
+              HasSubstr("x.txt:2: a table without the title"));
   const std::string good = data("perftest-4.4-write_bw.txt");
   const auto spoilt = [&](const std::string& what, const std::string& by) {
     std::string text = good;
@@ -196,7 +202,8 @@ TEST(Import, WhatIsNoOutputIsRefusedWithItsLine) {
   EXPECT_THAT(spoilt("0.187873", "0.187873 7"), HasSubstr("x.txt:19: a row of 6 numbers under 5 columns"));
   EXPECT_THAT(spoilt("MsgRate[Mpps]", "Wishes"), HasSubstr("x.txt:17: no column of perftest that is known: 'Wishes'"));
   EXPECT_THAT(spoilt(": RC", ": RawEth"), HasSubstr("x.txt:5: connection type RawEth"));
-  EXPECT_THAT(spoilt("RDMA_Write BW Test", "Send_imm BW Test"), HasSubstr("x.txt:2: 'Send_imm BW Test': gdrperf has no such test"));
+  EXPECT_THAT(spoilt("RDMA_Write BW Test", "Send_imm BW Test"),
+              HasSubstr("x.txt:2: 'Send_imm BW Test': gdrperf has no such test"));
   EXPECT_THAT(spoilt(" 65536 ", " 0 "), HasSubstr("x.txt:19: no message size"));
 }
 
@@ -205,7 +212,8 @@ TEST(Import, ACutTableGivesItsWholeRowsAndNamesTheRest) {
   const std::size_t last = all.rfind(" 8388608");
   const Imported file = of_text(all.substr(0, last + 30));
   EXPECT_EQ(file.runs.size(), 22u);
-  EXPECT_THAT(file.warnings, ElementsAre("x.txt:45: a row that was cut off: left out", "x.txt:45: the table was cut off here: rows may be missing"));
+  EXPECT_THAT(file.warnings, ElementsAre("x.txt:45: a row that was cut off: left out",
+                                         "x.txt:45: the table was cut off here: rows may be missing"));
   // The last figure may have lost digits.
   EXPECT_EQ(of_text(all.substr(0, all.find('\n', last) - 1)).runs.size(), 22u);
   EXPECT_EQ(of_text(all.substr(0, all.find('\n', last) + 1)).runs.size(), 23u);
@@ -229,12 +237,16 @@ TEST(Import, ManyRowsAreRefusedAndManyCutOnesCounted) {
 TEST(Import, ACutJsonIsRefusedWithTheLine) {
   const std::string all = data("perftest-26-write_lat.json");
   for (std::size_t length = 30; length + 3 < all.size(); ++length) {
-    EXPECT_THAT(failure(all.substr(0, length)), ::testing::AnyOf(HasSubstr("it was cut off"), HasSubstr("a quote that does not end"))) << length;
+    EXPECT_THAT(failure(all.substr(0, length)),
+                ::testing::AnyOf(HasSubstr("it was cut off"), HasSubstr("a quote that does not end")))
+        << length;
   }
   EXPECT_THAT(failure("{\"test_info\": {\n\"test\": \"RDMA_Write_BW_Test\"},\n\"results\": {\"bw_avg\": 3.5}}"),
               HasSubstr("x.txt:1: no message size"));
-  EXPECT_THAT(failure("{\"test_info\": {\"test\": \"RDMA_Write_BW_Test\"}, \"results\": {\"MsgSize\": 2, \"n_iterations\": 5,\n"
-                      "\"BW_average\": 0.00, \"MsgRate\": 0.000000}}"), HasSubstr("leave open whether that is MiB/s or Gb/s"));
+  EXPECT_THAT(
+      failure("{\"test_info\": {\"test\": \"RDMA_Write_BW_Test\"}, \"results\": {\"MsgSize\": 2, \"n_iterations\": 5,\n"
+              "\"BW_average\": 0.00, \"MsgRate\": 0.000000}}"),
+      HasSubstr("leave open whether that is MiB/s or Gb/s"));
 }
 
 TEST(Import, ADocumentHoldsWhatWasToldAndNothingElse) {
@@ -248,7 +260,8 @@ TEST(Import, ADocumentHoldsWhatWasToldAndNothingElse) {
   EXPECT_EQ(run["tx_depth"], 128);
   EXPECT_EQ(run["connection"], "rdma_cm");
   EXPECT_EQ(run["server"], (nlohmann::json{{"device", "mlx5_1"}, {"buffer", "host"}}));
-  for (const char* unknown : {"qp_timeout", "stop", "unstable", "duration_s", "footprint_bytes", "efficiency"}) EXPECT_FALSE(run.contains(unknown)) << unknown;
+  for (const char* unknown : {"qp_timeout", "stop", "unstable", "duration_s", "footprint_bytes", "efficiency"})
+    EXPECT_FALSE(run.contains(unknown)) << unknown;
   EXPECT_EQ(json["imported"][0]["runs"], 3);
 }
 

@@ -12,7 +12,8 @@ using ::testing::IsEmpty;
 constexpr std::uint64_t kMiB = 1 << 20;
 
 TEST(MemBar1, MoreThanItHasIsRefused) {
-  EXPECT_THAT(bar1_obstacle(300 * kMiB, 256 * kMiB), HasSubstr("has 300 MiB, the GPU's BAR1, through which a NIC reaches it, 256 MiB"));
+  EXPECT_THAT(bar1_obstacle(300 * kMiB, 256 * kMiB),
+              HasSubstr("has 300 MiB, the GPU's BAR1, through which a NIC reaches it, 256 MiB"));
 }
 
 TEST(MemBar1, MoreThanIsFreeIsWhatIsLikely) {

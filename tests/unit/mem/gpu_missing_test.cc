@@ -29,7 +29,8 @@ TEST(GpuMissing, NamesWhichOfTheThreeIsMissing) {
   EXPECT_THAT(no_driver.what(), HasSubstr("2 NVIDIA GPUs on the PCI bus; no NVIDIA driver is loaded"));
   EXPECT_THAT(no_driver.hint(), HasSubstr("modprobe nvidia"));
   const Error no_cuda = gpu_missing("x", {1, "580.95.05", false});
-  EXPECT_THAT(no_cuda.what(), HasSubstr("1 NVIDIA GPU on the PCI bus; NVIDIA driver 580.95.05; this gdrperf was built without CUDA"));
+  EXPECT_THAT(no_cuda.what(),
+              HasSubstr("1 NVIDIA GPU on the PCI bus; NVIDIA driver 580.95.05; this gdrperf was built without CUDA"));
   EXPECT_THAT(no_cuda.hint(), HasSubstr("-Dcuda=enabled"));
 }
 

@@ -13,8 +13,8 @@ using testing::HasSubstr;
 TEST(ClusterPage, OnePartInTwoSeriesIsOneFinding) {
   const auto suspect = [](const char* series, const char* shift, const char* nic) {
     return std::string(R"({"series":")") + series + R"(","part":"nic","verdict":"slow","rank":0,"nic":)" + nic +
-           R"(,"rail":0,"way":"both","shift_percent":-1,"retests":9,"measurements":18,"retest_shift_percent":)" + shift +
-           "}";
+           R"(,"rail":0,"way":"both","shift_percent":-1,"retests":9,"measurements":18,"retest_shift_percent":)" +
+           shift + "}";
   };
   const std::string text = R"({"schema":"gdrperf-cluster/1","verdict":"slow","nics":[
     {"rank":0,"host":"n0","device":"mlx5_0","rail":0},{"rank":1,"host":"n1","device":"mlx5_0","rail":0}],"suspects":[)" +

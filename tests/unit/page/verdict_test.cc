@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 /// A run of `gpu` at a tenth of its NIC's rate after another.
 MadeRun on_gpu(int gpu, const std::string& gbps, const std::string& more = "") {
   MadeRun run{"PIX", "write_bw", "65536", gbps, fmt::format("cuda:{}", gpu)};
-  run.more = fmt::format(R"("pair": "GPU{}/mlx5_0", "path": "direct", "ceiling_gbps": 100, "limited_by": "x16", {})", gpu, more);
+  run.more = fmt::format(R"("pair": "GPU{}/mlx5_0", "path": "direct", "ceiling_gbps": 100, "limited_by": "x16", {})",
+                         gpu, more);
   return run;
 }
 
@@ -78,8 +79,9 @@ TEST(PageVerdict, WarningsThatDifferInNumbersAloneAreOne) {
     run.warnings = fmt::format("\"{}\"", text);
     return run;
   };
-  const Verdict differ = judge(page_of({warned(0, "known within +-2.4 % after 0.01 s"), warned(1, "known within +-14 % after 3e-05 s"),
-                                        warned(2, "it changes in steps")}));
+  const Verdict differ =
+      judge(page_of({warned(0, "known within +-2.4 % after 0.01 s"), warned(1, "known within +-14 % after 3e-05 s"),
+                     warned(2, "it changes in steps")}));
   ASSERT_EQ(differ.findings.size(), 2u);
   EXPECT_EQ(differ.findings[1].text, "2 runs like this one: known within +-2.4 % after 0.01 s");
   const Verdict alike = judge(page_of({warned(0, "no clock"), warned(1, "no clock")}));

@@ -19,7 +19,9 @@ using ::testing::HasSubstr;
 
 const std::string kGid = "00000000000000000000ffff7f000001";
 
-PerftestAddress address(std::string gid = kGid) { return {0x1f, 16, 0xabcdef, 0x123456, 0xdeadbeef, 0x7f00'1122'3344, std::move(gid)}; }
+PerftestAddress address(std::string gid = kGid) {
+  return {0x1f, 16, 0xabcdef, 0x123456, 0xdeadbeef, 0x7f00'1122'3344, std::move(gid)};
+}
 
 /// perftest's end: bytes put in and taken out.
 struct FarEnd {
@@ -49,9 +51,11 @@ std::string padded(std::string text) {
 }
 
 TEST(PerftestWire, AddressesAreTheTextThatPerftestPrints) {
-  EXPECT_EQ(encode_perftest_address(address()),
-            std::string("001f:0010:abcdef:123456:deadbeef:00007f0011223344:00:00:00:00:00:00:00:00:00:00:ff:ff:7f:00:00:01:00000000:\0", 108));
-  EXPECT_EQ(encode_perftest_address(address("")), std::string("001f:0010:abcdef:123456:deadbeef:00007f0011223344:00000000\0", 59));
+  EXPECT_EQ(encode_perftest_address(address()), std::string("001f:0010:abcdef:123456:deadbeef:00007f0011223344:00:00:"
+                                                            "00:00:00:00:00:00:00:00:ff:ff:7f:00:00:01:00000000:\0",
+                                                            108));
+  EXPECT_EQ(encode_perftest_address(address("")),
+            std::string("001f:0010:abcdef:123456:deadbeef:00007f0011223344:00000000\0", 59));
 }
 
 TEST(PerftestWire, AddressesComeBackAsTheyWent) {
@@ -70,8 +74,16 @@ TEST(PerftestWire, AddressesComeBackAsTheyWent) {
 
 TEST(PerftestWire, HostileAddressesAreRefused) {
   const std::string sound = encode_perftest_address(address());
-  std::vector<std::string> hostile = {"", ":", std::string(108, '\0'), std::string(108, ':'), std::string(59, 'f'), std::string(4096, '0'),
-                                      sound + sound, sound.substr(0, 107), sound.substr(0, 59), std::string(108, '\xff')};
+  std::vector<std::string> hostile = {"",
+                                      ":",
+                                      std::string(108, '\0'),
+                                      std::string(108, ':'),
+                                      std::string(59, 'f'),
+                                      std::string(4096, '0'),
+                                      sound + sound,
+                                      sound.substr(0, 107),
+                                      sound.substr(0, 59),
+                                      std::string(108, '\xff')};
   for (std::size_t at : {0u, 4u, 9u, 30u, 52u, 80u, 99u}) {
     std::string bad = sound;
     bad[at] = 'g';
@@ -79,7 +91,8 @@ TEST(PerftestWire, HostileAddressesAreRefused) {
     bad[at] = '-';
     hostile.push_back(bad);
   }
-  for (const std::string& bytes : hostile) EXPECT_THAT(failure_of([&] { decode_perftest_address(bytes); }).what(), HasSubstr("address of a QP"));
+  for (const std::string& bytes : hostile)
+    EXPECT_THAT(failure_of([&] { decode_perftest_address(bytes); }).what(), HasSubstr("address of a QP"));
 }
 
 TEST(PerftestWire, NoiseIsRefusedOrReadAndNeverMore) {
@@ -87,7 +100,8 @@ TEST(PerftestWire, NoiseIsRefusedOrReadAndNeverMore) {
   const std::string sound = encode_perftest_address(address());
   for (int i = 0; i < 20000; ++i) {
     std::string bytes = sound;
-    for (int changes = static_cast<int>(random() % 4); changes >= 0; --changes) bytes[random() % bytes.size()] = static_cast<char>(random());
+    for (int changes = static_cast<int>(random() % 4); changes >= 0; --changes)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
     if (random() % 8 == 0) bytes.resize(random() % 120);
     try {
       decode_perftest_address(bytes);
@@ -108,7 +122,8 @@ TEST(PerftestWire, VersionsOfOtherHandshakesAreNamed) {
   EXPECT_EQ(decode_perftest_version(padded("6.29")), "6.29");
   EXPECT_EQ(decode_perftest_version(padded("5.70")), "5.70");
   for (const char* other : {"5.33", "7.00", "0.1"}) {
-    EXPECT_THAT(failure_of([&] { decode_perftest_version(padded(other)); }).what(), HasSubstr(std::string("perftest ") + other + " has a handshake"));
+    EXPECT_THAT(failure_of([&] { decode_perftest_version(padded(other)); }).what(),
+                HasSubstr(std::string("perftest ") + other + " has a handshake"));
   }
   for (const char* none : {"", "6", "six.06", "6.06.1", "-6.06", "GET / HTTP/1.0"}) {
     EXPECT_THAT(failure_of([&] { decode_perftest_version(padded(none)); }).what(), HasSubstr("no version of perftest"));
@@ -123,8 +138,10 @@ TEST(PerftestWire, ServersOfOtherProtocolsAreNamed) {
 }
 
 TEST(PerftestWire, MtusAreDigits) {
-  for (const int bytes : {256, 512, 1024, 2048, 4096}) EXPECT_EQ(decode_perftest_mtu(encode_perftest_mtu(bytes)), bytes);
-  for (const std::string& bad : {std::string("6\0", 2), std::string("0\0", 2), std::string("55"), std::string("x\0", 2), std::string()}) {
+  for (const int bytes : {256, 512, 1024, 2048, 4096})
+    EXPECT_EQ(decode_perftest_mtu(encode_perftest_mtu(bytes)), bytes);
+  for (const std::string& bad :
+       {std::string("6\0", 2), std::string("0\0", 2), std::string("55"), std::string("x\0", 2), std::string()}) {
     EXPECT_EQ(decode_perftest_mtu(bad), 0);
   }
 }
@@ -155,8 +172,9 @@ TEST(PerftestLink, AClientSpeaksFirstAndTakesTheSmallerMtu) {
 
 TEST(PerftestLink, FiguresAreBigEndian) {
   FarEnd wire(PerftestRole::kServer);
-  wire.put(std::string("\0\0\0\0\0\1\0\0", 8) + std::string("\0\0\0\0\0\0\x13\x88", 8) + std::string("\x40\xf8\x6a\0\0\0\0\0", 8) +
-           std::string("\x3f\xf0\0\0\0\0\0\0", 8) + std::string("\x40\0\0\0\0\0\0\0", 8));
+  wire.put(std::string("\0\0\0\0\0\1\0\0", 8) + std::string("\0\0\0\0\0\0\x13\x88", 8) +
+           std::string("\x40\xf8\x6a\0\0\0\0\0", 8) + std::string("\x3f\xf0\0\0\0\0\0\0", 8) +
+           std::string("\x40\0\0\0\0\0\0\0", 8));
   const PerftestReport report = wire.link->exchange(PerftestReport{8, 9, 1, 2, 3});
   EXPECT_EQ(report.size_bytes, 65536u);
   EXPECT_EQ(report.iterations, 5000u);

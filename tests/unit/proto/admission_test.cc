@@ -92,7 +92,8 @@ TEST(Token, ProvesByHmacSha256OfBothNonces) {
   client.nonce = std::string(64, 'a');
   server.nonce = std::string(64, 'b');
   // printf 'gdrperf token 1 client aaa... bbb...' | openssl dgst -sha256 -hmac 0123456789abcdef
-  EXPECT_EQ(mine.proof(Token::End::kClient, client, server), "715432c8550d14f966e795e485a68e8aaf698680dfef7c3ce5e084abf70ceddd");
+  EXPECT_EQ(mine.proof(Token::End::kClient, client, server),
+            "715432c8550d14f966e795e485a68e8aaf698680dfef7c3ce5e084abf70ceddd");
   EXPECT_NE(mine.proof(Token::End::kClient, client, server), mine.proof(Token::End::kServer, client, server));
   const std::string before = mine.proof(Token::End::kClient, client, server);
   server.nonce.back() = 'c';
@@ -143,7 +144,8 @@ TEST(Networks, HoldTheirAddresses) {
 }
 
 TEST(Networks, WhatIsNoneIsNamed) {
-  for (const char* text : {"", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/", "10.0.0.0/8,", "host", "1.2.3.4/8x"}) {
+  for (const char* text :
+       {"", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/", "10.0.0.0/8,", "host", "1.2.3.4/8x"}) {
     const Error error = failure_of([&] { Networks::parse(text, "--allow"); });
     EXPECT_EQ(error.code(), ExitCode::kUsage) << text;
     EXPECT_THAT(error.what(), HasSubstr("--allow '")) << text;

@@ -104,7 +104,8 @@ TEST(Channel, RefusesGarbageAtOnce) {
 }
 
 TEST(Channel, NamesOtherServicesOnThePort) {
-  for (const auto& [bytes, service] : {std::pair("SSH-2.0-OpenSSH_9.2\r\n", "an SSH server"), std::pair("HTTP/1.1 400 Bad Request\r\n", "an HTTP server")}) {
+  for (const auto& [bytes, service] : {std::pair("SSH-2.0-OpenSSH_9.2\r\n", "an SSH server"),
+                                       std::pair("HTTP/1.1 400 Bad Request\r\n", "an HTTP server")}) {
     Wire wire;
     wire.put(bytes);
     const Error error = failure_of([&] { wire.channel->receive(10s); });
@@ -115,9 +116,10 @@ TEST(Channel, NamesOtherServicesOnThePort) {
 }
 
 TEST(Channel, NamesPerftestAtTheOtherEnd) {
-  for (const auto& [bytes, who] : {std::pair(std::string("6.06\0\0\0\0\0\0\0\0\0\0\0\0", 16), "perftest 6.06 listens there"),
-                                   std::pair(std::string("6.29"), "perftest 6.29 listens there"),
-                                   std::pair(std::string("0000:0010:0a51c2:7bc1e2:00004400:"), "far:1: perftest listens there")}) {
+  for (const auto& [bytes, who] :
+       {std::pair(std::string("6.06\0\0\0\0\0\0\0\0\0\0\0\0", 16), "perftest 6.06 listens there"),
+        std::pair(std::string("6.29"), "perftest 6.29 listens there"),
+        std::pair(std::string("0000:0010:0a51c2:7bc1e2:00004400:"), "far:1: perftest listens there")}) {
     Wire wire;
     wire.put(bytes);
     const Error error = failure_of([&] { wire.channel->receive(10s); });
@@ -128,7 +130,8 @@ TEST(Channel, NamesPerftestAtTheOtherEnd) {
   for (const char* bytes : {"6.x6", "6..6", "1234567.90123456", "0000:0010:0a51c2;", "00g0:0010:0a51c2:"}) {
     Wire wire;
     wire.put(bytes);
-    EXPECT_THAT(failure_of([&] { wire.channel->receive(10s); }).what(), HasSubstr("does not speak gdrperf's protocol")) << bytes;
+    EXPECT_THAT(failure_of([&] { wire.channel->receive(10s); }).what(), HasSubstr("does not speak gdrperf's protocol"))
+        << bytes;
   }
 }
 

@@ -103,7 +103,8 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(std::get<Turn>(decode(encode(Turn{"cd"}))).ticket, "cd");
   EXPECT_FALSE(round_trip(Turn{"cd"}).results);
   EXPECT_TRUE(round_trip(Turn{"", true}).results);
-  const RunRequest request = round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096, "00c0ffee", {0, 65535}});
+  const RunRequest request =
+      round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096, "00c0ffee", {0, 65535}});
   EXPECT_EQ(request.spec, full_spec());
   EXPECT_EQ(request.gid_families.size(), 2u);
   EXPECT_EQ(request.active_mtu_bytes, 4096);

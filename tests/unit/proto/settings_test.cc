@@ -64,7 +64,8 @@ TEST(Settings, TheDefaultAndBothEndsOfTheRangeAreAllowed) {
     EXPECT_NO_THROW(check_range(each, spec)) << each.member;
     if (each.range.high == 0) continue;
     for (const std::int64_t edge : {each.range.low, each.range.high}) {
-      each.access.set(spec, each.type == SettingType::kNumber ? SettingValue(static_cast<double>(edge)) : SettingValue(edge));
+      each.access.set(spec,
+                      each.type == SettingType::kNumber ? SettingValue(static_cast<double>(edge)) : SettingValue(edge));
       EXPECT_NO_THROW(check_range(each, spec)) << each.member << " " << edge;
     }
   }

@@ -40,7 +40,8 @@ TEST(Validate, AnAtomicHasItsOneSize) {
   EXPECT_EQ(sizes_of(Operation::kAtomic, {1, 64}), std::vector<std::uint64_t>{8});
   EXPECT_EQ(sizes_of(Operation::kWrite, {1, 64}), (std::vector<std::uint64_t>{1, 64}));
   spec.size_bytes = 64;
-  EXPECT_THAT([&] { validate(spec); }, ThrowsMessage<Error>(StartsWith("-s 64 B: an operation of atomic_bw has 8 bytes")));
+  EXPECT_THAT([&] { validate(spec); },
+              ThrowsMessage<Error>(StartsWith("-s 64 B: an operation of atomic_bw has 8 bytes")));
 }
 
 struct Bad {

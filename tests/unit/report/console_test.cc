@@ -86,8 +86,9 @@ TEST(ConsoleTable, DetailsTellHowTheHostTreatsTheNic) {
   options.detail = Detail::kAll;
   std::ostringstream out;
   ConsoleTable(out, options).add(record);
-  for (const char* words : {"client interrupted on CPU 4 (completion vector 2)", "client relaxed ordering asked", "server relaxed ordering disabled",
-                            "packets placed out of order", "ECE vendor 0x15b3, options 0x5"}) {
+  for (const char* words :
+       {"client interrupted on CPU 4 (completion vector 2)", "client relaxed ordering asked",
+        "server relaxed ordering disabled", "packets placed out of order", "ECE vendor 0x15b3, options 0x5"}) {
     EXPECT_THAT(out.str(), HasSubstr(words));
   }
   EXPECT_THAT(out.str(), Not(HasSubstr("server interrupted")));
@@ -165,8 +166,9 @@ RunRecord latency_of(double max_ns) {
   record.spec.test = {Operation::kWrite, Metric::kLatency};
   record.measured.bandwidth.reset();
   record.measured.latency = Latency{};
-  for (double* each : {&record.measured.latency->min_ns, &record.measured.latency->p50_ns, &record.measured.latency->p90_ns,
-                       &record.measured.latency->p99_ns, &record.measured.latency->p999_ns, &record.measured.latency->p9999_ns}) {
+  for (double* each :
+       {&record.measured.latency->min_ns, &record.measured.latency->p50_ns, &record.measured.latency->p90_ns,
+        &record.measured.latency->p99_ns, &record.measured.latency->p999_ns, &record.measured.latency->p9999_ns}) {
     *each = max_ns / 3;
   }
   record.measured.latency->max_ns = max_ns;
@@ -181,10 +183,17 @@ TEST(ConsoleTable, EightyColumnsHoldEveryRow) {
   record.client.gid = record.server.gid = "fe80:1234:5678:9abc:def0:1234:5678:9abc";
   record.path.ceiling_gbps = 400;
   record.path.limited_by = "the slot of 0000:17:00.0, which is x8 of PCIe 4.0 where x16 are possible, both ways";
-  record.warnings = {"a warning that is longer than any terminal of eighty columns ever was, and that goes on a little"};
+  record.warnings = {
+      "a warning that is longer than any terminal of eighty columns ever was, and that goes on a little"};
   record.measured.unstable = true;
-  *record.measured.bandwidth = {.median_gbytes = 6.579e-6, .ci95_low_gbytes = 1e-7, .ci95_high_gbytes = 9e-6, .mean_gbytes = 6e-6,
-                                .min_gbytes = 1.234e-7, .max_gbytes = 9.876e-6, .batches_gbytes = {}, .msg_rate_mpps = 1.234e-7};
+  *record.measured.bandwidth = {.median_gbytes = 6.579e-6,
+                                .ci95_low_gbytes = 1e-7,
+                                .ci95_high_gbytes = 9e-6,
+                                .mean_gbytes = 6e-6,
+                                .min_gbytes = 1.234e-7,
+                                .max_gbytes = 9.876e-6,
+                                .batches_gbytes = {},
+                                .msg_rate_mpps = 1.234e-7};
   std::istringstream lines(narrow_table({record, latency_of(999.9e6), latency_of(12e9)}, Detail::kAll));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }

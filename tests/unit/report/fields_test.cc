@@ -46,9 +46,10 @@ TEST(Fields, AreNamedOnceEach) {
 }
 
 TEST(Fields, HaveTheirUnitInTheirName) {
-  const std::pair<const char*, const char*> kEnds[] = {{"_bytes", "B"},          {"_s", "s"},     {"_ns", "ns"}, {"_us", "us"},
-                                                       {"_gbps", "Gb/s"},        {"_per_s", "1/s"}, {"_mpps", "million/s"},
-                                                       {"_gigabytes_per_s", "GB/s"}, {"_bytes_per_s", "B/s"}};
+  const std::pair<const char*, const char*> kEnds[] = {
+      {"_bytes", "B"},        {"_s", "s"},       {"_ns", "ns"},          {"_us", "us"},
+      {"_gbps", "Gb/s"},      {"_per_s", "1/s"}, {"_mpps", "million/s"}, {"_gigabytes_per_s", "GB/s"},
+      {"_bytes_per_s", "B/s"}};
   for (const Field& each : fields()) {
     std::string unit, longest;
     for (const auto& [end, says] : kEnds) {
@@ -106,7 +107,8 @@ TEST(Fields, PrometheusHasASeriesForEach) {
   for (const Metric metric : kMetrics) {
     const std::vector<RunRecord> runs = all_runs(metric);
     std::vector<std::string> series;
-    const char* name = metric == Metric::kBandwidth ? "gdrperf_bandwidth_bytes_per_second{" : "gdrperf_latency_min_seconds{";
+    const char* name =
+        metric == Metric::kBandwidth ? "gdrperf_bandwidth_bytes_per_second{" : "gdrperf_latency_min_seconds{";
     for (const std::string& line : lines_of(exported("prometheus", runs))) {
       if (line.starts_with(name)) series.push_back(line.substr(0, line.rfind(' ')));
     }

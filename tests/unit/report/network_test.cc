@@ -16,7 +16,8 @@ Measurement with(Counters client, Counters server) {
 TEST(ReportNetwork, NoCountersNoVerdict) { EXPECT_FALSE(network_of(Measurement())); }
 
 TEST(ReportNetwork, TrafficAloneIsClean) {
-  Measurement measured = with({{"port_xmit_packets", 1000}, {"port_xmit_data", 1100}}, {{"port_rcv_packets", 1000}, {"port_rcv_data", 1100}});
+  Measurement measured = with({{"port_xmit_packets", 1000}, {"port_xmit_data", 1100}},
+                              {{"port_rcv_packets", 1000}, {"port_rcv_data", 1100}});
   measured.counted_bytes = 4000;
   const auto network = network_of(measured);
   ASSERT_TRUE(network);
@@ -35,7 +36,8 @@ TEST(ReportNetwork, LostMessagesAreNotCleanWhateverPortsCounted) {
 }
 
 TEST(ReportNetwork, ALossThatBothEndsCountIsOne) {
-  const auto network = network_of(with({{"port_xmit_packets", 1000000}, {"packet_seq_err", 3}}, {{"out_of_sequence", 3}}));
+  const auto network =
+      network_of(with({{"port_xmit_packets", 1000000}, {"packet_seq_err", 3}}, {{"out_of_sequence", 3}}));
   EXPECT_EQ(network->verdict(), "lossy");
   EXPECT_DOUBLE_EQ(network->resent_per_million.value(), 3);
   ASSERT_EQ(sentences(*network).size(), 1u);
@@ -43,15 +45,17 @@ TEST(ReportNetwork, ALossThatBothEndsCountIsOne) {
 }
 
 TEST(ReportNetwork, ErrorsOfAPcieLinkAreToldAndAreNoneOfTheNetwork) {
-  const auto network = network_of(with({{"port_xmit_packets", 1000}, {"aer_correctable", 4}}, {{"port_rcv_packets", 1000}, {"aer_fatal", 1}}));
+  const auto network = network_of(
+      with({{"port_xmit_packets", 1000}, {"aer_correctable", 4}}, {{"port_rcv_packets", 1000}, {"aer_fatal", 1}}));
   EXPECT_EQ(network->verdict(), "clean");
   ASSERT_EQ(sentences(*network).size(), 1u);
   EXPECT_NE(sentences(*network)[0].find("had 5 errors"), std::string::npos);
 }
 
 TEST(ReportNetwork, APortThatSendsToItselfCountsTwice) {
-  const Counters counters = {{"port_xmit_packets", 1000}, {"port_rcv_packets", 1000}, {"port_xmit_data", 1100}, {"port_rcv_data", 1100},
-                             {"packet_seq_err", 1}, {"out_of_sequence", 1}, {"rp_cnp_handled", 3}};
+  const Counters counters = {{"port_xmit_packets", 1000}, {"port_rcv_packets", 1000}, {"port_xmit_data", 1100},
+                             {"port_rcv_data", 1100},     {"packet_seq_err", 1},      {"out_of_sequence", 1},
+                             {"rp_cnp_handled", 3}};
   Measurement measured = with(counters, counters);
   measured.one_port = true;
   measured.counted_bytes = 4000;
@@ -68,12 +72,15 @@ TEST(ReportNetwork, ALossWithoutCountedPacketsIsTold) {
 }
 
 TEST(ReportNetwork, SoftRoceCountsUnderItsOwnNames) {
-  const auto network = network_of(with({{"sent_pkts", 500}, {"rcvd_pkts", 500}, {"rcvd_seq_err", 1}}, {{"out_of_seq_request", 1}}));
+  const auto network =
+      network_of(with({{"sent_pkts", 500}, {"rcvd_pkts", 500}, {"rcvd_seq_err", 1}}, {{"out_of_seq_request", 1}}));
   EXPECT_DOUBLE_EQ(network->resent_per_million.value(), 1000);
 }
 
 TEST(ReportNetwork, PausesAndCongestionHaveWordsOfTheirOwn) {
-  const auto paused = network_of(with({{"rx_prio3_pause", 7}, {"rx_prio3_pause_duration", 200000}, {"rx_prio3_pause_transition", 5}}, {{"tx_prio3_pause", 9}}));
+  const auto paused =
+      network_of(with({{"rx_prio3_pause", 7}, {"rx_prio3_pause_duration", 200000}, {"rx_prio3_pause_transition", 5}},
+                      {{"tx_prio3_pause", 9}}));
   EXPECT_EQ(paused->verdict(), "paused");
   EXPECT_EQ(paused->pauses, 7u);
   EXPECT_DOUBLE_EQ(paused->pause_share.value(), 0.1);

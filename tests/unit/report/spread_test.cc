@@ -43,7 +43,8 @@ TEST(Spread, UnevenPortsAreNamed) {
   ASSERT_EQ(spread->ports.size(), 3u);
   EXPECT_DOUBLE_EQ(spread->ports[0].even, 0.44);
   ASSERT_EQ(spread->uneven().size(), 1u) << "what a slow one leaves to the others does not make them uneven";
-  EXPECT_THAT(uneven_text(*spread), HasSubstr("UDP source port 50000 (flow label 17233) has 0.27 of the middle one's share"));
+  EXPECT_THAT(uneven_text(*spread),
+              HasSubstr("UDP source port 50000 (flow label 17233) has 0.27 of the middle one's share"));
   EXPECT_THAT(spread_text(record), HasSubstr("6.00 to 22.00 % of the rate for each QP, 16.67 %"));
   record.measured.qp_shares = {{slow, 0.49}, {other, 0.51}};
   EXPECT_EQ(uneven_text(*spread_of(record.measured)), "");

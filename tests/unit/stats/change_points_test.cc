@@ -22,7 +22,8 @@ std::vector<double> levels(const std::vector<std::pair<std::size_t, double>>& pa
 TEST(ChangePoints, AFlatSeriesSeldomHasOne) {
   int false_alarms = 0;
   for (unsigned seed = 1; seed <= 300; ++seed) {
-    for (const std::size_t n : {10u, 20u, 60u}) false_alarms += !change_points(levels({{n, 100}}, 1, seed), 0.01).empty();
+    for (const std::size_t n : {10u, 20u, 60u})
+      false_alarms += !change_points(levels({{n, 100}}, 1, seed), 0.01).empty();
   }
   EXPECT_LE(false_alarms, 18);  // of 900, of which 9 are to be expected
 }

@@ -47,8 +47,9 @@ TEST(PortLimits, AreWhatIsLeftOfTheRate) {
     for (const Transfer transfer : {Transfer::kWrite, Transfer::kSend, Transfer::kRead}) {
       for (const int mtu : {1, 256, 4096}) {
         for (const std::uint64_t message : {1u, 2u, 255u, 256u, 257u, 512u, 513u, 4096u, 4097u, 8192u, 65536u}) {
-          const double share = static_cast<double>(message) /
-                               static_cast<double>(wire_bytes(carrier, transfer, static_cast<std::uint64_t>(mtu), message));
+          const double share =
+              static_cast<double>(message) /
+              static_cast<double>(wire_bytes(carrier, transfer, static_cast<std::uint64_t>(mtu), message));
           ASSERT_DOUBLE_EQ(port_payload_gbps({100, mtu, carrier}, transfer, message), 100 * share)
               << headers_shown(carrier, transfer) << " of " << message << " at " << mtu;
         }
@@ -151,7 +152,8 @@ TEST(PathLimits, AreTheFirstOfTheLeastKnown) {
   TreeNic nic;
   nic.name = "mlx5_0";
   nic.rate_gbps = 0.1;
-  EXPECT_EQ(pair_ceiling(one.made.tree, one.path, nic)->limited_by, "port of mlx5_0: 0.1 Gb/s, RoCE v2 headers at MTU 4096");
+  EXPECT_EQ(pair_ceiling(one.made.tree, one.path, nic)->limited_by,
+            "port of mlx5_0: 0.1 Gb/s, RoCE v2 headers at MTU 4096");
   // From gen6 on by what the link can, which is what it is coded for.
   PathHop gpu;
   gpu.now = {2.5, 16};
@@ -201,7 +203,9 @@ TEST(LikelyReasons, OfTranslationsRedirectsAndDistance) {
     one.hop.device = false;
     EXPECT_EQ(reasons(), "") << type;
     one.hop.device = true;
-    EXPECT_EQ(reasons(), *mode == 0 ? "" : "the IOMMU translates the addresses of 0000:01:00.0 (mode " + std::string(mode) + "); ");
+    EXPECT_EQ(reasons(), *mode == 0
+                             ? ""
+                             : "the IOMMU translates the addresses of 0000:01:00.0 (mode " + std::string(mode) + "); ");
   }
   one.path.acs_redirecting = {0, 1};
   EXPECT_EQ(reasons(), "");

@@ -75,7 +75,8 @@ TEST(DmaFunctions, BelongToTheNicOfTheSameV3) {
   unread.v3 = {{0, "b"}, {1, ""}, {2, "b"}, {3, ""}, {4, "a"}};
   EXPECT_EQ(unread.pairs(), "2 - ");
   const auto note = [](const char* address) {
-    return std::string(address) + " is a DMA function (Data Direct), but its vital product data cannot be read (only root may), "
+    return std::string(address) +
+           " is a DMA function (Data Direct), but its vital product data cannot be read (only root may), "
            "so that its NIC is not known";
   };
   EXPECT_EQ(unread.made.tree.notes, (std::vector<std::string>{note("0000:01:00.0"), note("0000:03:00.0")}));
@@ -104,7 +105,8 @@ TEST(DmaFunctions, AreNamedWhereTheTreeHasBoth) {
     for (TreeNic& each : made.tree.nics) each.data_direct.reset();
     name_dma_function(made.tree, nic, {0, bus, 0, 0});
     std::string shown;
-    for (const TreeNic& each : made.tree.nics) shown += each.data_direct ? std::to_string(*each.data_direct) + " " : "- ";
+    for (const TreeNic& each : made.tree.nics)
+      shown += each.data_direct ? std::to_string(*each.data_direct) + " " : "- ";
     return shown;
   };
   EXPECT_EQ(named("mlx5_1", 2), "- 2 ");
@@ -113,7 +115,8 @@ TEST(DmaFunctions, AreNamedWhereTheTreeHasBoth) {
   EXPECT_EQ(named("mlx5_1", 3), "- - ");
 }
 
-/// What this machine's tree knows: a root port, a switch that nvidia-smi's source does not list, a DMA function below it.
+/// What this machine's tree knows: a root port, a switch that nvidia-smi's source does not list, a DMA function below
+/// it.
 struct Known {
   MadeTree made;
   std::size_t port = made.bridge_on(made.root());
@@ -148,10 +151,12 @@ TEST(DmaFunctions, OfAnotherTreeAreAddedBelowBridgesOfBoth) {
   add_dma_functions(sparse.tree, known.made.tree);
   std::string shown;
   for (const PciFunction& each : sparse.tree.functions)
-    shown += to_string(each.address) + " below " + std::to_string(each.parent) + " of " + std::to_string(each.root) + "; ";
-  EXPECT_EQ(shown,
-            "0000:c8:00.0 below -1 of 0; 0000:00:00.0 below -1 of 1; 0000:01:00.0 below 1 of 1; 0000:02:00.0 below 2 of 1; "
-            "0000:03:00.0 below 3 of 1; ");
+    shown +=
+        to_string(each.address) + " below " + std::to_string(each.parent) + " of " + std::to_string(each.root) + "; ";
+  EXPECT_EQ(
+      shown,
+      "0000:c8:00.0 below -1 of 0; 0000:00:00.0 below -1 of 1; 0000:01:00.0 below 1 of 1; 0000:02:00.0 below 2 of 1; "
+      "0000:03:00.0 below 3 of 1; ");
   EXPECT_FALSE(sparse.tree.nics[0].data_direct);
   EXPECT_EQ(sparse.tree.nics[1].data_direct, 4u);
   add_dma_functions(sparse.tree, known.made.tree);

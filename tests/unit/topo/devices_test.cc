@@ -104,8 +104,8 @@ std::string hwloc_machine(const std::string& gpu_type, const std::string& gpu_sp
       R"(<object type="OSDev" name="mlx5_0" osdev_type="3"/></object>)";
   const std::string gpu = R"(<object type="PCIDev" pci_busid="0000:02:00.0" pci_type=")" + gpu_type +
                           R"(" pci_link_speed=")" + gpu_speed + R"("/>)";
-  const std::string port = R"(<object type="Bridge" bridge_type="1-1" pci_busid="0000:00:01.0" pci_type="0604 [)" + bridge +
-                           R"(] [0000:0000] 00" pci_link_speed="0">)";
+  const std::string port = R"(<object type="Bridge" bridge_type="1-1" pci_busid="0000:00:01.0" pci_type="0604 [)" +
+                           bridge + R"(] [0000:0000] 00" pci_link_speed="0">)";
   const auto host = [](const std::string& buses, const std::string& in) {
     return R"(<object type="Bridge" bridge_type="0-1" bridge_pci=")" + buses + R"(">)" + in + "</object>";
   };

@@ -18,17 +18,35 @@ struct NicRow {
 };
 
 constexpr NicRow kNicRows[] = {
-    {0x15b3, 0x1003, "ConnectX-3", 56},    {0x15b3, 0x1007, "ConnectX-3 Pro", 56}, {0x15b3, 0x1011, "Connect-IB", 56},
-    {0x15b3, 0x1013, "ConnectX-4", 100},   {0x15b3, 0x1015, "ConnectX-4 Lx", 50},  {0x15b3, 0x1017, "ConnectX-5", 100},
-    {0x15b3, 0x1019, "ConnectX-5 Ex", 100}, {0x15b3, 0x101b, "ConnectX-6", 200},   {0x15b3, 0x101d, "ConnectX-6 Dx", 200},
-    {0x15b3, 0x101f, "ConnectX-6 Lx", 50}, {0x15b3, 0x1021, "ConnectX-7", 400},    {0x15b3, 0x1023, "ConnectX-8", 800},
-    {0x15b3, 0xa2d2, "BlueField", 100},    {0x15b3, 0xa2d6, "BlueField-2", 200},   {0x15b3, 0xa2dc, "BlueField-3", 400},
-    {0x14e4, 0x16d7, "BCM57414", 25},      {0x14e4, 0x1750, "BCM57508", 200},      {0x14e4, 0x1751, "BCM57504", 100},
-    {0x14e4, 0x1752, "BCM57502", 50},      {0x14e4, 0x1760, "BCM57608", 400},      {0x8086, 0x1592, "E810-C", 100},
-    {0x8086, 0x1593, "E810-C", 100},       {0x8086, 0x159b, "E810-XXV", 25},       {0x8086, 0x12d2, "E830", 200},
+    {0x15b3, 0x1003, "ConnectX-3", 56},
+    {0x15b3, 0x1007, "ConnectX-3 Pro", 56},
+    {0x15b3, 0x1011, "Connect-IB", 56},
+    {0x15b3, 0x1013, "ConnectX-4", 100},
+    {0x15b3, 0x1015, "ConnectX-4 Lx", 50},
+    {0x15b3, 0x1017, "ConnectX-5", 100},
+    {0x15b3, 0x1019, "ConnectX-5 Ex", 100},
+    {0x15b3, 0x101b, "ConnectX-6", 200},
+    {0x15b3, 0x101d, "ConnectX-6 Dx", 200},
+    {0x15b3, 0x101f, "ConnectX-6 Lx", 50},
+    {0x15b3, 0x1021, "ConnectX-7", 400},
+    {0x15b3, 0x1023, "ConnectX-8", 800},
+    {0x15b3, 0xa2d2, "BlueField", 100},
+    {0x15b3, 0xa2d6, "BlueField-2", 200},
+    {0x15b3, 0xa2dc, "BlueField-3", 400},
+    {0x14e4, 0x16d7, "BCM57414", 25},
+    {0x14e4, 0x1750, "BCM57508", 200},
+    {0x14e4, 0x1751, "BCM57504", 100},
+    {0x14e4, 0x1752, "BCM57502", 50},
+    {0x14e4, 0x1760, "BCM57608", 400},
+    {0x8086, 0x1592, "E810-C", 100},
+    {0x8086, 0x1593, "E810-C", 100},
+    {0x8086, 0x159b, "E810-XXV", 25},
+    {0x8086, 0x12d2, "E830", 200},
     {0x1dd8, 0x1002, "DSC", 200},
-    {0x1d0f, 0xefa0, "Elastic Fabric Adapter", 100}, {0x1d0f, 0xefa1, "Elastic Fabric Adapter", 100},
-    {0x1d0f, 0xefa2, "Elastic Fabric Adapter", 100}, {0x1d0f, 0xefa3, "Elastic Fabric Adapter", 200},
+    {0x1d0f, 0xefa0, "Elastic Fabric Adapter", 100},
+    {0x1d0f, 0xefa1, "Elastic Fabric Adapter", 100},
+    {0x1d0f, 0xefa2, "Elastic Fabric Adapter", 100},
+    {0x1d0f, 0xefa3, "Elastic Fabric Adapter", 200},
 };
 
 TEST(KnownNics, AreKnownByTheirIds) {
@@ -69,7 +87,8 @@ struct GpuRow {
   std::uint16_t device;
   const char* name;
   double speed_gts;
-  double cpu_gbytes;  ///< NVLink: 20 or 25 GB/s per brick, two of them; C2C: 450 GB/s per Grace, which GB200 shares among two
+  double cpu_gbytes;  ///< NVLink: 20 or 25 GB/s per brick, two of them; C2C: 450 GB/s per Grace, which GB200 shares
+                      ///< among two
   const char* cpu_link;
 };
 
@@ -133,7 +152,8 @@ TEST(KnownCpus, AreKnownByTheirRootPorts) {
   PciFunction port;
   port.bridge = true;
   port.vendor = 0x10de;
-  for (const auto& [device, name] : {std::pair{0x22b1, "Grace"}, {0x22b2, "Grace"}, {0x22b8, "Grace"}, {0x2f95, "Vera"}, {0x2f96, "Vera"}}) {
+  for (const auto& [device, name] :
+       {std::pair{0x22b1, "Grace"}, {0x22b2, "Grace"}, {0x22b8, "Grace"}, {0x2f95, "Vera"}, {0x2f96, "Vera"}}) {
     port.device = static_cast<std::uint16_t>(device);
     EXPECT_STREQ(cpu_of_root_port(port), name);
     port.bridge = false;
@@ -210,7 +230,8 @@ TEST(ProductNames, AndIdsFillInPortsRates) {
   made.at(made.tree.nics[3].function).vendor = 1;
   fill_port_rates(made.tree);
   std::string rates;
-  for (const TreeNic& nic : made.tree.nics) rates += std::to_string(nic.rate_gbps) + " by " + std::string(to_string(nic.rate_source)) + "; ";
+  for (const TreeNic& nic : made.tree.nics)
+    rates += std::to_string(nic.rate_gbps) + " by " + std::string(to_string(nic.rate_source)) + "; ";
   EXPECT_EQ(rates, "0.500000 by port; 0.250000 by product name; 400.000000 by PCI ID (at most); 0.000000 by port; ");
 }
 

@@ -55,7 +55,8 @@ TEST(Matrix, PairsByNameAndByLabel) {
 std::vector<std::string> gpus_for(const Topology& topology, const std::vector<std::string>& nics) {
   const std::vector<topo::Pair> pairs = pairs_of(topology);
   std::vector<std::string> text;
-  for (const NicGpu& each : gpus_of_nics(topology, pairs, nics)) text.push_back(each.pair ? pairs[*each.pair].gpu + (each.shared ? " shared" : "") : "none");
+  for (const NicGpu& each : gpus_of_nics(topology, pairs, nics))
+    text.push_back(each.pair ? pairs[*each.pair].gpu + (each.shared ? " shared" : "") : "none");
   return text;
 }
 
@@ -65,7 +66,8 @@ TEST(Matrix, EachNicHasAGpuOfItsOwnWhileThereAreAsMany) {
   EXPECT_THAT(gpus_for(topology, {"mlx5_3", "mlx5_7"}), ElementsAre("GPU0", "GPU1"));
   EXPECT_THAT(gpus_for(topology, {"mlx5_7", "mlx5_3"}), ElementsAre("GPU1", "GPU0"));
   EXPECT_THAT(gpus_for(topology, {"mlx5_7"}), ElementsAre("GPU1"));
-  EXPECT_THAT(gpus_for(topology, {"mlx5_3", "mlx5_3", "mlx5_7"}), ElementsAre("GPU0", "GPU0 shared", "GPU1")) << "fewer GPUs than NICs";
+  EXPECT_THAT(gpus_for(topology, {"mlx5_3", "mlx5_3", "mlx5_7"}), ElementsAre("GPU0", "GPU0 shared", "GPU1"))
+      << "fewer GPUs than NICs";
   EXPECT_THAT(gpus_for(topology, {"mlx5_3", "soft0"}), ElementsAre("GPU0", "none"));
 }
 
@@ -108,7 +110,8 @@ TEST(NvidiaSmiText, ThirtySixNicsWhoseHeadingsRanTogetherAreRead) {
     row += nic == 35 ? "\tPIX" : "\tSYS";
     legend += "  NIC" + number + ": mlx5_" + number + "\n";
   }
-  const Matrix matrix = parse_nvidia_smi(text + "CPU Affinity\n" + row + "\t0-7\n\nNIC Legend:\n\n" + legend, "capture");
+  const Matrix matrix =
+      parse_nvidia_smi(text + "CPU Affinity\n" + row + "\t0-7\n\nNIC Legend:\n\n" + legend, "capture");
   ASSERT_EQ(matrix.nics.size(), 36u);
   EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_34"), Relation::kSys);
   EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_35"), Relation::kPix);

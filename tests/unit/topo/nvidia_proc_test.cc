@@ -42,7 +42,8 @@ TEST_F(NvidiaProc, GpusInTheOrderOfTheBus) {
 }
 
 TEST_F(NvidiaProc, VersionOfEitherKernelModule) {
-  write("version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (x)\nGCC 12.2.0\n");
+  write("version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (x)\nGCC 12.2.0\n");
   EXPECT_EQ(nvidia_driver_version(root_), "580.95.05");
   write("version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\n");
   EXPECT_EQ(nvidia_driver_version(root_), "535.129.03");

@@ -20,7 +20,8 @@ std::string hops_shown(const PciPath& path) {
   return gpu + " | " + nic;
 }
 
-/// A root port with a switch, a GPU and a NIC below it, a second such switch deeper, and a device below another root port.
+/// A root port with a switch, a GPU and a NIC below it, a second such switch deeper, and a device below another root
+/// port.
 struct TwoSwitches : MadeTree {
   int host = root("0000:[00-7f]");
   std::size_t port = bridge_on(host);               // 0

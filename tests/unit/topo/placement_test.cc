@@ -20,7 +20,8 @@ std::string relation_word(const PciTree& tree, std::size_t one, std::size_t othe
 
 std::set<int> above(const PciTree& tree, std::size_t index) {
   std::set<int> bridges;
-  for (int at = tree.functions[index].parent; at >= 0; at = tree.functions[static_cast<std::size_t>(at)].parent) bridges.insert(at);
+  for (int at = tree.functions[index].parent; at >= 0; at = tree.functions[static_cast<std::size_t>(at)].parent)
+    bridges.insert(at);
   return bridges;
 }
 

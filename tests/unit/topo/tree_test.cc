@@ -38,7 +38,8 @@ constexpr const char* kServer =
     "-+-[0000:00]-+-00.0  Host bridge\n"
     " |           +-01.1-[01-06]----00.0-[02-06]--+-00.0-[03]----00.0  NVIDIA Corporation GA100\n"
     " |           |                               +-01.0-[04]----00.0  Mellanox [ConnectX-6]\n"
-    " |           |                               \\-02.0-[05-08]----00.0-[06-08]----00.0-[07]----00.0  NVIDIA Corporation GA100\n"
+    " |           |                               \\-02.0-[05-08]----00.0-[06-08]----00.0-[07]----00.0  NVIDIA "
+    "Corporation GA100\n"
     " |           \\-02.1-[09]----00.0  Mellanox [ConnectX-6]\n"
     " \\-[0000:80]---01.1-[81]--+-00.0  Mellanox [ConnectX-6]\n"
     "                          \\-00.1  Mellanox [ConnectX-6]\n";
@@ -290,11 +291,13 @@ TEST(TopologyTest, RootPortsTellTheCpuOfASuperchip) {
   Topology topology;
   topology.tree = parse_lspci_tree(kServer, "f");
   const RelationRange sys{Relation::kSys, Relation::kSys};
-  const auto bridge = std::find_if(topology.tree->functions.begin(), topology.tree->functions.end(), [](const PciFunction& each) { return each.bridge; });
+  const auto bridge = std::find_if(topology.tree->functions.begin(), topology.tree->functions.end(),
+                                   [](const PciFunction& each) { return each.bridge; });
   ASSERT_NE(bridge, topology.tree->functions.end());
   bridge->vendor = 0x10de;
   bridge->device = 0x2f95;
-  EXPECT_THAT(explain_difference(Relation::kNode, sys, *topology.tree), HasSubstr("on Vera the GPU is joined to its CPU by NVLink-C2C"));
+  EXPECT_THAT(explain_difference(Relation::kNode, sys, *topology.tree),
+              HasSubstr("on Vera the GPU is joined to its CPU by NVLink-C2C"));
   bridge->device = 0x22b2;
   EXPECT_THAT(explain_difference(Relation::kNode, sys, *topology.tree), HasSubstr("on Grace the GPU"));
   bridge->device = 0x1af1;  // an NVSwitch

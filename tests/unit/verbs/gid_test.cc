@@ -52,7 +52,8 @@ Error choose_error(std::span<const Gid> table, int index, const Families& peer) 
 TEST(Gid, AnIwarpPortHasTheAddressesOfItsInterface) {
   // The loopback interface's hardware address is zero.
   const std::vector<Gid> table = addresses_of(ibv_gid{});
-  const auto own = std::find_if(table.begin(), table.end(), [](const Gid& each) { return each.address == "127.0.0.1"; });
+  const auto own =
+      std::find_if(table.begin(), table.end(), [](const Gid& each) { return each.address == "127.0.0.1"; });
   if (own == table.end()) GTEST_SKIP() << "no interface has 127.0.0.1";
   EXPECT_EQ(own->netdev, "lo");
   EXPECT_EQ(family_name(*own), "iWARP/IPv4");

@@ -24,7 +24,9 @@ TEST(VerbsHostSide, TheCpuOfACompletionVectorIsThatOfItsInterrupt) {
   EXPECT_EQ(interrupt_cpus("0000:af:00.0", 0, recorded()), "0");
 }
 
-TEST(VerbsHostSide, WithoutTheEffectiveOneWhatIsAllowedCounts) { EXPECT_EQ(interrupt_cpus("0000:af:00.0", 1, recorded()), "2-3"); }
+TEST(VerbsHostSide, WithoutTheEffectiveOneWhatIsAllowedCounts) {
+  EXPECT_EQ(interrupt_cpus("0000:af:00.0", 1, recorded()), "2-3");
+}
 
 TEST(VerbsHostSide, WhatIsNotThereIsNotKnown) {
   EXPECT_EQ(interrupt_cpus("0000:3b:00.0", 2, recorded()), "");

@@ -20,7 +20,8 @@ TEST(VerbsPortCounters, BothFoldersAreRead) {
   std::ofstream(port + "/hw_counters/out_of_sequence") << "18446744073709551615\n";
   std::ofstream(port + "/hw_counters/packet_seq_err") << "no number\n";
   std::ofstream(port + "/hw_counters/arrival_late_le_64ns") << "5\n";
-  const Counters wanted = {{"symbol_error", 12}, {"port_xmit_data", 123456789}, {"out_of_sequence", 18446744073709551615u}};
+  const Counters wanted = {
+      {"symbol_error", 12}, {"port_xmit_data", 123456789}, {"out_of_sequence", 18446744073709551615u}};
   EXPECT_EQ(read_port_counters(port), wanted);
   EXPECT_TRUE(read_port_counters(folder.path() + "/none").empty());
   EXPECT_TRUE(read_port_counters("../../../etc", 1).empty());
@@ -38,8 +39,11 @@ TEST(VerbsPortCounters, ErrorsOfThePcieLinkAreSummed) {
 }
 
 TEST(VerbsPortCounters, TroubleIsToldFromTraffic) {
-  for (const char* name : {"symbol_error", "out_of_sequence", "rx_prio3_pause", "port_xmit_discards", "np_cnp_sent", "aer_correctable"}) EXPECT_TRUE(counts_trouble(name)) << name;
-  for (const char* name : {"port_xmit_data", "port_rcv_packets", "messages", "lifespan"}) EXPECT_FALSE(counts_trouble(name)) << name;
+  for (const char* name :
+       {"symbol_error", "out_of_sequence", "rx_prio3_pause", "port_xmit_discards", "np_cnp_sent", "aer_correctable"})
+    EXPECT_TRUE(counts_trouble(name)) << name;
+  for (const char* name : {"port_xmit_data", "port_rcv_packets", "messages", "lifespan"})
+    EXPECT_FALSE(counts_trouble(name)) << name;
 }
 
 TEST(VerbsPortCounters, OneThatFellOrIsNewDidNotRise) {

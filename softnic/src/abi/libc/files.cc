@@ -297,7 +297,8 @@ SOFTNIC_OLD_FSTAT(__fxstat64)
 SOFTNIC_OLD_STAT_AT(__fxstatat)
 SOFTNIC_OLD_STAT_AT(__fxstatat64)
 
-SOFTNIC_STANDS_FOR(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept) {
+SOFTNIC_STANDS_FOR(int, statx,
+                   (int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept) {
   const bool itself = path != nullptr && path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_cm_file(folder);
   const auto found = itself ? find_class_path(opened_path(folder).c_str())
                             : find_class_path_at(folder, path, last_for_stat(flags));

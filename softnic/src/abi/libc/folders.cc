@@ -216,10 +216,11 @@ SOFTNIC_STANDS_FOR(int, closedir, (DIR * handle)) {
 SOFTNIC_SCANDIR(scandir)
 SOFTNIC_SCANDIR(scandir64)
 
-#define SOFTNIC_GLOB(name) \
+#define SOFTNIC_GLOB(name)                                                                                            \
   SOFTNIC_STANDS_FOR(int, name, (const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found)) { \
-    if (!may_be_class_path(pattern) || (flags & GLOB_ALTDIRFUNC) != 0) return SOFTNIC_NEXT(name)(pattern, flags, on_error, found); \
-    return glob_ours(pattern, flags, on_error, found, SOFTNIC_NEXT(name)); \
+    if (!may_be_class_path(pattern) || (flags & GLOB_ALTDIRFUNC) != 0)                                                \
+      return SOFTNIC_NEXT(name)(pattern, flags, on_error, found);                                                     \
+    return glob_ours(pattern, flags, on_error, found, SOFTNIC_NEXT(name));                                            \
   }
 SOFTNIC_GLOB(glob)
 SOFTNIC_GLOB(glob64)

@@ -70,7 +70,8 @@ SOFTNIC_STANDS_FOR(ssize_t, __readlinkat_chk,
                    (int folder, const char* path, char* target, std::size_t size, std::size_t room)) {
   const auto found = find_class_path_at(folder, path, LastLink::kKeep);
   const ssize_t ours = read_link(found, target, std::min(size, room));
-  return ours != -2 ? ours : SOFTNIC_NEXT(__readlinkat_chk)(folder, found ? found->path.c_str() : path, target, size, room);
+  return ours != -2 ? ours
+                    : SOFTNIC_NEXT(__readlinkat_chk)(folder, found ? found->path.c_str() : path, target, size, room);
 }
 
 SOFTNIC_STANDS_FOR(char*, realpath, (const char* path, char* to) noexcept) {
@@ -85,11 +86,12 @@ SOFTNIC_STANDS_FOR(char*, __realpath_chk, (const char* path, char* to, std::size
 }
 SOFTNIC_STANDS_FOR(char*, canonicalize_file_name, (const char* path) noexcept) { return ::realpath(path, nullptr); }
 
-#define SOFTNIC_GET_ATTRIBUTE(function, last) \
-  SOFTNIC_STANDS_FOR(ssize_t, function, (const char* path, const char* name, void* value, std::size_t size) noexcept) { \
-    if (!is_bare(path, last)) return SOFTNIC_NEXT(function)(path, name, value, size); \
-    errno = ENODATA; \
-    return -1; \
+#define SOFTNIC_GET_ATTRIBUTE(function, last)                                                        \
+  SOFTNIC_STANDS_FOR(ssize_t, function,                                                              \
+                     (const char* path, const char* name, void* value, std::size_t size) noexcept) { \
+    if (!is_bare(path, last)) return SOFTNIC_NEXT(function)(path, name, value, size);                \
+    errno = ENODATA;                                                                                 \
+    return -1;                                                                                       \
   }
 SOFTNIC_GET_ATTRIBUTE(getxattr, LastLink::kFollow)
 SOFTNIC_GET_ATTRIBUTE(lgetxattr, LastLink::kKeep)

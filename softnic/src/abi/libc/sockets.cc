@@ -70,7 +70,8 @@ std::vector<NetlinkMessage> split_messages(const std::vector<std::uint8_t>& byte
     nlmsghdr header;
     std::memcpy(&header, bytes.data() + at, sizeof header);
     if (header.nlmsg_len < NLMSG_HDRLEN || at + header.nlmsg_len > bytes.size()) break;
-    messages.emplace_back(bytes.begin() + static_cast<long>(at), bytes.begin() + static_cast<long>(at + header.nlmsg_len));
+    messages.emplace_back(bytes.begin() + static_cast<long>(at),
+                          bytes.begin() + static_cast<long>(at + header.nlmsg_len));
     at += NLMSG_ALIGN(header.nlmsg_len);
   }
   return messages;

@@ -113,11 +113,10 @@ std::string uevent_text(const Device& device) {
 
 /// Events that never happen on this link are counted all the same: as zero.
 void add_error_counters(std::vector<ClassFile>& files) {
-  for (const char* name :
-       {"VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery",
-        "local_link_integrity_errors", "port_rcv_constraint_errors", "port_rcv_errors", "port_rcv_remote_physical_errors",
-        "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_xmit_discards", "port_xmit_wait",
-        "symbol_error"}) {
+  for (const char* name : {"VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery",
+                           "local_link_integrity_errors", "port_rcv_constraint_errors", "port_rcv_errors",
+                           "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors",
+                           "port_xmit_constraint_errors", "port_xmit_discards", "port_xmit_wait", "symbol_error"}) {
     files.push_back({std::string("counters/") + name, fixed("0")});
   }
 }
@@ -240,7 +239,8 @@ std::vector<ClassFile> verbs_files(const Device& device) {
           {"ibdev", line([](Device& it) { return it.config.name; })},
           {"dev", fixed(fmt::format("{}:{}", major(number), minor(number)))},
           {"uevent", [number](Device& it) {
-             return FileText(fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}\n", major(number), minor(number), it.dev_name));
+             return FileText(
+                 fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}\n", major(number), minor(number), it.dev_name));
            }}};
 }
 

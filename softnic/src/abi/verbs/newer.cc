@@ -109,7 +109,8 @@ ibv_mr* softnic_reg_buf_mr(ibv_pd* pd, Buffer* buffer, void* address, std::size_
 // Ours are no dma-bufs.
 int softnic_export_buf_dmabuf_fd(Buffer* buffer) __asm__("ibv_export_buf_dmabuf_fd");
 int softnic_export_buf_dmabuf_fd(Buffer* buffer) {
-  const auto real = is_soft(buffer->pd->context) ? nullptr : real_one(&softnic_export_buf_dmabuf_fd, "ibv_export_buf_dmabuf_fd");
+  const auto real =
+      is_soft(buffer->pd->context) ? nullptr : real_one(&softnic_export_buf_dmabuf_fd, "ibv_export_buf_dmabuf_fd");
   if (real != nullptr) return real(buffer);
   errno = ENODATA;
   return -1;

@@ -135,7 +135,8 @@ int CmDialogue::reject(CmId& id, CmReject reason, std::span<const std::uint8_t> 
   const CmKind kind = id.datagram() ? CmKind::kSidrReply : CmKind::kReject;
   if (private_data.size() > private_capacity(kind, id.port_space)) return -EINVAL;
   CmMessage message = message_of(id, kind);
-  message.status = id.datagram() ? static_cast<std::uint8_t>(CmSidrStatus::kRejected) : static_cast<std::uint8_t>(reason);
+  message.status =
+      id.datagram() ? static_cast<std::uint8_t>(CmSidrStatus::kRejected) : static_cast<std::uint8_t>(reason);
   message.private_bytes = static_cast<std::uint16_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), message.private_data.begin());
   send(id, message);

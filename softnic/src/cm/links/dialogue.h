@@ -23,7 +23,8 @@ class CmDialogue {
 
   /// `link`: to the process that listens; null where there is none, or (`error`, a
   /// negative errno) where its host does not answer.
-  int connect(CmId& id, const rdma_ucm_conn_param& param, const rdma_ucm_ece& ece, std::shared_ptr<CmLink> link, int error);
+  int connect(CmId& id, const rdma_ucm_conn_param& param, const rdma_ucm_ece& ece, std::shared_ptr<CmLink> link,
+              int error);
   /// `uid`: of a request that a program takes from now on.
   int accept(CmId& id, std::uint64_t uid, const rdma_ucm_conn_param& param, const rdma_ucm_ece& ece);
   int reject(CmId& id, CmReject reason, std::span<const std::uint8_t> private_data);

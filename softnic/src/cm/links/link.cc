@@ -18,7 +18,8 @@ namespace {
 UniqueFd descriptor_in(msghdr& message) {
   UniqueFd carried;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS || part->cmsg_len < CMSG_LEN(sizeof(int))) continue;
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS || part->cmsg_len < CMSG_LEN(sizeof(int)))
+      continue;
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
     carried.reset(fd);

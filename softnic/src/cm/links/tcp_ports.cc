@@ -96,7 +96,8 @@ bool is_cm_handover(const void* bytes, std::size_t size) noexcept {
   return size == kHandover.size() && std::memcmp(bytes, kHandover.data(), size) == 0;
 }
 
-CmReach reach_cm_over_tcp(const Device& device, std::uint16_t port_space, const CmAddress& source, const CmAddress& destination) {
+CmReach reach_cm_over_tcp(const Device& device, std::uint16_t port_space, const CmAddress& source,
+                          const CmAddress& destination) {
   TcpRoute route;
   route.from = source.gid();
   route.to = destination.gid();

@@ -40,6 +40,7 @@ struct CmReach {
   bool silent = false;  ///< no answer; else there is nobody at that port
 };
 /// Blocks up to four seconds.
-CmReach reach_cm_over_tcp(const Device& device, std::uint16_t port_space, const CmAddress& source, const CmAddress& destination);
+CmReach reach_cm_over_tcp(const Device& device, std::uint16_t port_space, const CmAddress& source,
+                          const CmAddress& destination);
 
 }  // namespace gdrperf::softnic

@@ -146,7 +146,8 @@ rdma_ucm_query_addr_resp answer_gids(const CmId& id) {
   sockaddr_storage destination{};
   const ibv_gid own = id.device != nullptr ? source_gid(id) : ibv_gid{};
   answer.src_size = static_cast<std::uint16_t>(write_ib_sockaddr(own, kDefaultPartition, source));
-  answer.dst_size = static_cast<std::uint16_t>(write_ib_sockaddr(id.connection.remote_gid, kDefaultPartition, destination));
+  answer.dst_size =
+      static_cast<std::uint16_t>(write_ib_sockaddr(id.connection.remote_gid, kDefaultPartition, destination));
   answer.src_addr = as_kernel_sockaddr<__kernel_sockaddr_storage>(source);
   answer.dst_addr = as_kernel_sockaddr<__kernel_sockaddr_storage>(destination);
   return answer;

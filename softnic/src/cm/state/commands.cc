@@ -101,7 +101,8 @@ int resolve_addr(const CmCall& call) {
 int resolve_route(const CmCall& call) {
   rdma_ucm_resolve_route command;
   if (!call.read(command)) return -EINVAL;
-  return with_id(call, command.id, [&](CmId& id) NO_THREAD_SAFETY_ANALYSIS { return call.cm.ports().resolve_route(id); });
+  return with_id(call, command.id,
+                 [&](CmId& id) NO_THREAD_SAFETY_ANALYSIS { return call.cm.ports().resolve_route(id); });
 }
 
 int query_route(const CmCall& call) {
@@ -142,7 +143,8 @@ int connect(const CmCall& call) {
     const Cm::Reached reached = call.cm.reach(goal);
     result = with_id(call, command.id, [&](CmId& id) NO_THREAD_SAFETY_ANALYSIS {
       if (reached.link && !call.cm.open_link(reached.link)) return -EAGAIN;
-      const int error = call.cm.dialogue().connect(id, command.conn_param, command.ece, reached.link, reached.silent ? -ETIMEDOUT : 0);
+      const int error = call.cm.dialogue().connect(id, command.conn_param, command.ece, reached.link,
+                                                   reached.silent ? -ETIMEDOUT : 0);
       if (error != 0 && reached.link) call.cm.drop_unused(reached.link);
       return error;
     });
@@ -179,7 +181,8 @@ int reject_request(const CmCall& call) {
 int disconnect(const CmCall& call) {
   rdma_ucm_disconnect command;
   if (!call.read(command)) return -EINVAL;
-  return with_id(call, command.id, [&](CmId& id) NO_THREAD_SAFETY_ANALYSIS { return call.cm.dialogue().disconnect(id); });
+  return with_id(call, command.id,
+                 [&](CmId& id) NO_THREAD_SAFETY_ANALYSIS { return call.cm.dialogue().disconnect(id); });
 }
 
 int init_qp_attr(const CmCall& call) {

@@ -91,7 +91,8 @@ void Cm::watch_channel(std::uint64_t number, std::uint32_t events) {
   const MutexLock guard(mutex_);
   CmChannel* channel = table_.channel(number);
   char nothing[256];
-  if (channel != nullptr) [[maybe_unused]] const auto got = ::recv(channel->own.get(), nothing, sizeof nothing, MSG_DONTWAIT);
+  if (channel != nullptr) [[maybe_unused]]
+    const auto got = ::recv(channel->own.get(), nothing, sizeof nothing, MSG_DONTWAIT);
 }
 
 void Cm::close_channel(std::uint64_t number) {

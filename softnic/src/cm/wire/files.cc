@@ -40,7 +40,8 @@ ssize_t write_cm_file(int fd, const void* bytes, std::size_t size) {
     // The file stays open for the length of a command, as in the kernel, also where another thread closes `fd`.
     const UniqueFd held(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     try {
-      result = run_cm_command(*cm, channel_behind(fd), held ? held.get() : fd, {static_cast<const std::uint8_t*>(bytes), size});
+      result = run_cm_command(*cm, channel_behind(fd), held ? held.get() : fd,
+                              {static_cast<const std::uint8_t*>(bytes), size});
     } catch (const std::exception&) {
       result = -ENOMEM;
     }

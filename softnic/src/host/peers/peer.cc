@@ -51,8 +51,8 @@ void say_refused(uid_t stranger, const char* by) {
                   "allow it, with peers={1} there and peers={0} here in SOFTNIC", stranger, ::geteuid(), by));
 }
 
-/// The socket's name has the version, so that one of another is not found by it. Said once; and looked for once a second
-/// at most, since the kernel's list is of all sockets, and a process that starts first misses many peers.
+/// The socket's name has the version, so that one of another is not found by it. Said once; and looked for once a
+/// second at most, since the kernel's list is of all sockets, and a process that starts first misses many peers.
 void say_other_version(std::uint32_t block) {
   constexpr std::uint64_t kBetweenNs = 1'000'000'000;
   static std::atomic<std::uint64_t> next_ns{0};

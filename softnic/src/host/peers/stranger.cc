@@ -53,7 +53,8 @@ std::unique_ptr<StrangerLink> StrangerLink::greet(int socket, std::uint64_t own_
   link->socket_ = socket;
   link->shared_ = sealed_memory("softnic-stranger", kStrangerBytes);
   if (!link->shared_) return nullptr;
-  void* mapped = raw_mmap(nullptr, kStrangerBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, link->shared_.get(), 0);
+  void* mapped =
+      raw_mmap(nullptr, kStrangerBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, link->shared_.get(), 0);
   if (mapped == MAP_FAILED) return nullptr;
   link->memory_ = static_cast<std::uint8_t*>(mapped);
   ::madvise(mapped, kStrangerBytes, MADV_DONTFORK);
@@ -64,7 +65,8 @@ std::unique_ptr<StrangerLink> StrangerLink::greet(int socket, std::uint64_t own_
   const int shared = link->shared_.get();
   WireReply reply;
   int fds[2];
-  if (!send_packet(socket, &request, sizeof request, &shared, 1) || !receive_packet(socket, &reply, sizeof reply, fds)) {
+  if (!send_packet(socket, &request, sizeof request, &shared, 1) ||
+      !receive_packet(socket, &reply, sizeof reply, fds)) {
     return nullptr;
   }
   close_both(fds);

@@ -218,8 +218,8 @@ void Control::forget_connection(int connection) {
   if (needed_consent) consent();
 }
 
-/// Who has hung up on all of its connections has ended, and leaves behind what it held. A process has two for a while when two
-/// of its threads look for this one at once.
+/// Who has hung up on all of its connections has ended, and leaves behind what it held. A process has two for a while
+/// when two of its threads look for this one at once.
 void Control::drop(int connection) {
   std::uint64_t holder = 0;
   bool others = false;

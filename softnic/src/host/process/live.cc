@@ -90,7 +90,9 @@ void LiveConfig::follow(LocalProcess& process) {
   }
   // Ports are asked for at the threads of other processes, which do this as well.
   const int error = start_thread("softnic-live", [&process] { apply(process); });
-  if (error != 0) std::fprintf(stderr, "softnic: no thread to read the new configuration: %s; nothing changes\n", std::strerror(error));
+  if (error != 0)
+    std::fprintf(stderr, "softnic: no thread to read the new configuration: %s; nothing changes\n",
+                 std::strerror(error));
 }
 
 }  // namespace gdrperf::softnic

@@ -135,7 +135,8 @@ void Ports::accept_client(Port& port) {
   if (!client) return;
   ucred credentials{};
   const int memory = port.memory.get();
-  if (!peer_credentials(client.get(), credentials) || !is_own_user(credentials) || !send_packet(client.get(), &kPortMagic, sizeof kPortMagic, &memory, 1)) {
+  if (!peer_credentials(client.get(), credentials) || !is_own_user(credentials) ||
+      !send_packet(client.get(), &kPortMagic, sizeof kPortMagic, &memory, 1)) {
     return;
   }
   watch_.watch_fd(client.get());

@@ -18,7 +18,8 @@ constexpr std::uint32_t kWithCpu = 1, kWithHint = 2, kWithMemoryType = 4;
 /// Two bits of processing hints; volatile or persistent memory.
 constexpr std::uint8_t kLastHint = 3, kLastMemoryType = 1;
 
-constexpr std::uint64_t kWithIova = 1, kWithAddress = 2, kWithFd = 4, kWithFdOffset = 8, kWithDmaHandle = 16, kWithBuffer = 32;
+constexpr std::uint64_t kWithIova = 1, kWithAddress = 2, kWithFd = 4, kWithFdOffset = 8, kWithDmaHandle = 16,
+                        kWithBuffer = 32;
 
 void require_alive(const ibv_context* context) {
   if (!Context::of(const_cast<ibv_context*>(context)).alive()) throw VerbsFailure{EINVAL};
@@ -28,7 +29,8 @@ void require_alive(const ibv_context* context) {
 void check_buffer(const ibv_pd* pd, const MrRequest& request) {
   const auto begin = reinterpret_cast<std::uintptr_t>(request.addr);
   const auto base = reinterpret_cast<std::uintptr_t>(request.buf->address);
-  const bool inside = begin >= base && begin - base <= request.buf->bytes && request.length <= request.buf->bytes - (begin - base);
+  const bool inside =
+      begin >= base && begin - base <= request.buf->bytes && request.length <= request.buf->bytes - (begin - base);
   const bool by_fd = (request.comp_mask & (kWithFd | kWithFdOffset)) != 0;
   if (pd != request.buf->pd || (request.comp_mask & kWithAddress) == 0 || !inside || by_fd) throw VerbsFailure{EINVAL};
 }
@@ -60,7 +62,8 @@ DmaHandle* make_dma_handle(ibv_context* context, const DmaHandleRequest& request
     const auto given = [&](std::uint32_t what) { return (request.comp_mask & what) != 0; };
     if ((request.comp_mask & ~(kWithCpu | kWithHint | kWithMemoryType)) != 0) throw VerbsFailure{EOPNOTSUPP};
     if ((given(kWithCpu) && request.cpu_id >= static_cast<std::uint32_t>(::get_nprocs_conf())) ||
-        (given(kWithHint) && request.ph > kLastHint) || (given(kWithMemoryType) && request.tph_mem_type > kLastMemoryType)) {
+        (given(kWithHint) && request.ph > kLastHint) ||
+        (given(kWithMemoryType) && request.tph_mem_type > kLastMemoryType)) {
       throw VerbsFailure{EINVAL};
     }
     return new DmaHandle{context};
@@ -78,7 +81,8 @@ ibv_mr* make_requested_mr(ibv_pd* pd, MrRequest request) {
     const auto access = static_cast<unsigned>(request.access);
     if (given(kWithBuffer)) check_buffer(pd, request);
     // As providers have it.
-    if (given(kWithDmaHandle) && (request.dmah == nullptr || (access & IBV_ACCESS_ON_DEMAND) != 0)) throw VerbsFailure{EINVAL};
+    if (given(kWithDmaHandle) && (request.dmah == nullptr || (access & IBV_ACCESS_ON_DEMAND) != 0))
+      throw VerbsFailure{EINVAL};
     if (given(kWithFd)) {
       if (given(kWithAddress) || !given(kWithIova)) throw VerbsFailure{EINVAL};
       const std::uint64_t offset = given(kWithFdOffset) ? request.fd_offset : 0;

@@ -152,8 +152,8 @@ ibv_mr* make_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t len
 }
 
 int advise_mr(ibv_pd* pd, unsigned advice, std::uint32_t flags, const ibv_sge* pieces, std::uint32_t count) {
-  if (dead(pd->context) || advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || (flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 ||
-      count == 0) {
+  if (dead(pd->context) || advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
+      (flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 || count == 0) {
     return EINVAL;
   }
   return check_advised(Pd::of(pd), pieces, count);
@@ -219,9 +219,10 @@ ibv_cq_ex* make_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
     constexpr std::uint64_t kWcFlags = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
                                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
-    const bool unknown = (attr.wc_flags & ~kWcFlags) != 0 ||
-                         (attr.comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD}) != 0 ||
-                         ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (attr.flags & ~kFlags) != 0);
+    const bool unknown =
+        (attr.wc_flags & ~kWcFlags) != 0 ||
+        (attr.comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD}) != 0 ||
+        ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (attr.flags & ~kFlags) != 0);
     if (unknown) throw VerbsFailure{EOPNOTSUPP};
     if (attr.cqe == 0 || attr.cqe > kMaxCqe ||
         attr.comp_vector >= static_cast<std::uint32_t>(context->num_comp_vectors)) {
@@ -367,8 +368,10 @@ int destroy_ah(ibv_ah* ah) {
   return 0;
 }
 
-int sender_of(ibv_context* context, const ibv_wc& completion, const ibv_grh* header, std::uint8_t port, ibv_ah_attr& attr) {
-  const int error = dead(context) ? EINVAL : address_of_sender(Context::of(context).device, completion, header, port, attr);
+int sender_of(ibv_context* context, const ibv_wc& completion, const ibv_grh* header, std::uint8_t port,
+              ibv_ah_attr& attr) {
+  const int error =
+      dead(context) ? EINVAL : address_of_sender(Context::of(context).device, completion, header, port, attr);
   if (error == 0) return 0;
   errno = error;
   return -1;

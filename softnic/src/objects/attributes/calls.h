@@ -48,7 +48,8 @@ ibv_qp_ex* extended_qp(ibv_qp* qp);
 ibv_ah* make_ah(ibv_pd* pd, const ibv_ah_attr& attr);
 int destroy_ah(ibv_ah* ah);
 /// Sender of a datagram: 0, or -1 and errno.
-int sender_of(ibv_context* context, const ibv_wc& completion, const ibv_grh* header, std::uint8_t port, ibv_ah_attr& attr);
+int sender_of(ibv_context* context, const ibv_wc& completion, const ibv_grh* header, std::uint8_t port,
+              ibv_ah_attr& attr);
 int get_async_event(ibv_context* context, ibv_async_event& event);
 
 }  // namespace gdrperf::softnic

@@ -42,11 +42,13 @@ DeviceMemory::DeviceMemory(ibv_context* owner, const ibv_alloc_dm_attr& attr) : 
 DeviceMemory::~DeviceMemory() { ::munmap(memory, length); }
 
 bool DeviceMemory::holds(std::uint64_t offset, std::size_t length_bytes) const noexcept {
-  return offset % kWordBytes == 0 && length_bytes % kWordBytes == 0 && offset <= length && length_bytes <= length - offset;
+  return offset % kWordBytes == 0 && length_bytes % kWordBytes == 0 && offset <= length &&
+         length_bytes <= length - offset;
 }
 
 Mr* DeviceMemory::make_region(Pd& pd, std::uint64_t offset, std::size_t length_bytes, unsigned access) {
-  if ((access & IBV_ACCESS_ZERO_BASED) == 0 || offset > length || length_bytes > length - offset) throw VerbsFailure{EINVAL};
+  if ((access & IBV_ACCESS_ZERO_BASED) == 0 || offset > length || length_bytes > length - offset)
+    throw VerbsFailure{EINVAL};
   // Regions of nothing are allowed here, and reach the word that follows.
   const std::size_t reach = length_bytes != 0 ? length_bytes : 1;
   if (offset == length) throw VerbsFailure{EINVAL};

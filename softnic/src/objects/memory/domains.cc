@@ -42,9 +42,11 @@ int destroy_td(ibv_td* td) {
 
 ibv_pd* make_parent_domain(ibv_context* context, const ibv_parent_domain_init_attr& attr) {
   // Memory for queues is taken from nobody's allocators.
-  // ALLOW_CC_UNPROTECTED_ALLOC of later headers: memory that the host of a virtual machine may see, too. There is no host here.
+  // ALLOW_CC_UNPROTECTED_ALLOC of later headers: memory that the host of a virtual machine may see, too. There is no
+  // host here.
   constexpr std::uint32_t kUnprotected = 1u << 2;
-  constexpr std::uint32_t kKnown = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | kUnprotected;
+  constexpr std::uint32_t kKnown =
+      IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | kUnprotected;
   auto* const base = static_cast<Pd*>(attr.pd);
   if ((attr.comp_mask & ~kKnown) != 0 || base == nullptr || base->context != context || base->base != nullptr ||
       !Context::of(context).alive()) {

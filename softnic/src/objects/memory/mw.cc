@@ -163,7 +163,8 @@ bool make_window(const WindowUser& user, const SendOp& op) noexcept {
   if (length == 0 && (*mw)->type == IBV_MW_TYPE_1) return true;
   unsigned needed = IBV_ACCESS_MW_BIND;
   if ((access & kRemoteWriters) != 0) needed |= IBV_ACCESS_LOCAL_WRITE;
-  const MrShared* region = find_region(user.process.regions(), lkey, user.domain.number, needed, op.remote_addr, length);
+  const MrShared* region =
+      find_region(user.process.regions(), lkey, user.domain.number, needed, op.remote_addr, length);
   if (region == nullptr || in_gpu(*region)) return false;
   window.access = access;
   window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? user.qpn : 0;

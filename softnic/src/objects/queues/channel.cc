@@ -13,7 +13,9 @@
 namespace gdrperf::softnic {
 namespace {
 
-std::uint32_t events_raised(const EventSource& source) noexcept { return Notice::of(source.shared->notice.load()).raised; }
+std::uint32_t events_raised(const EventSource& source) noexcept {
+  return Notice::of(source.shared->notice.load()).raised;
+}
 
 }  // namespace
 

@@ -60,7 +60,8 @@ struct Cq final : ibv_cq_ex, EventSource {
   void repair(std::uint64_t tag, Claimed claimed);
   /// Adds a completion of one of this process' QPs and raises what is armed.
   /// False when the queue is full.
-  bool push(std::uint64_t tag, const Completion& completion, RecvCell* receive = nullptr, bool solicited = false) noexcept;
+  bool push(std::uint64_t tag, const Completion& completion, RecvCell* receive = nullptr,
+            bool solicited = false) noexcept;
   /// Waits until all fetched events are acknowledged.
   void await_acknowledged();
 

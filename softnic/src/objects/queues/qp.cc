@@ -111,7 +111,8 @@ void Qp::make_transport(const ibv_qp_init_attr_ex& attr) {
     send_queue.lock.is_held();  // nobody else knows it yet
     const bool blocks = (attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0;
     using OwnMulticast = UdTransport::OwnMulticast;
-    transport_ = std::make_unique<UdTransport>(own, owner.device, blocks ? OwnMulticast::kBlocked : OwnMulticast::kReceived);
+    transport_ =
+        std::make_unique<UdTransport>(own, owner.device, blocks ? OwnMulticast::kBlocked : OwnMulticast::kReceived);
     plain_requests_ = false;
     if (send_queue.mode() == SendQueue::Mode::kPlain) send_queue.set_mode(SendQueue::Mode::kDatagram);
     return;
@@ -198,7 +199,8 @@ static bool is_stopped(const std::shared_ptr<Peer>& peer) {
   std::string text;
   std::getline(file, text);
   const std::size_t name_end = text.rfind(')');
-  return name_end != std::string::npos && text.size() > name_end + 2 && (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
+  return name_end != std::string::npos && text.size() > name_end + 2 &&
+         (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
 }
 
 bool Qp::await_turn(std::chrono::steady_clock::time_point limit) {

@@ -86,7 +86,9 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   // --- LocalQp
   std::uint32_t qp_number() const noexcept override { return number(); }
   Device& device() const noexcept override { return *port_.load(); }
-  bool uses_domain(std::uint32_t domain) const noexcept override { return pd == domain || recv_pd == domain || xrc_domain_ != 0; }
+  bool uses_domain(std::uint32_t domain) const noexcept override {
+    return pd == domain || recv_pd == domain || xrc_domain_ != 0;
+  }
   void pass_lock() noexcept override;
   bool await_turn(std::chrono::steady_clock::time_point limit) override;
   void settle_flush() override;

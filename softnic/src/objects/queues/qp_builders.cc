@@ -90,7 +90,8 @@ void send_inv(ibv_qp_ex* base, std::uint32_t rkey) noexcept {
 void local_inv(ibv_qp_ex* base, std::uint32_t rkey) noexcept {
   remote(base, IBV_WR_LOCAL_INV, 0, 0, rkey);
 }
-void build_bind(ibv_qp_ex* base, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept NO_THREAD_SAFETY_ANALYSIS {
+void build_bind(ibv_qp_ex* base, ibv_mw* mw, std::uint32_t rkey,
+                const ibv_mw_bind_info* info) noexcept NO_THREAD_SAFETY_ANALYSIS {
   SendSlot* slot = begin(base, IBV_WR_BIND_MW);
   if (slot == nullptr) return;
   if (const int error = fill_bind(slot->op, mw, rkey, *info, 0); error != 0) Qp::of(base).send_queue.spoil_draft(error);
@@ -112,7 +113,8 @@ void fetch_add(ibv_qp_ex* base, std::uint32_t rkey, std::uint64_t address, std::
   slot->op.compare_add = add;
 }
 
-void set_ud_addr(ibv_qp_ex* base, ibv_ah* handle, std::uint32_t qpn, std::uint32_t qkey) noexcept NO_THREAD_SAFETY_ANALYSIS {
+void set_ud_addr(ibv_qp_ex* base, ibv_ah* handle, std::uint32_t qpn,
+                 std::uint32_t qkey) noexcept NO_THREAD_SAFETY_ANALYSIS {
   SendSlot* slot = Qp::of(base).send_queue.draft();
   if (slot != nullptr) address(slot->op, *handle, qpn, qkey);
 }
@@ -138,7 +140,8 @@ void set_sge(ibv_qp_ex* base, std::uint32_t lkey, std::uint64_t address, std::ui
   set_sge_list(base, 1, &sge);
 }
 
-void set_inline_data_list(ibv_qp_ex* base, std::size_t count, const ibv_data_buf* list) noexcept NO_THREAD_SAFETY_ANALYSIS {
+void set_inline_data_list(ibv_qp_ex* base, std::size_t count,
+                          const ibv_data_buf* list) noexcept NO_THREAD_SAFETY_ANALYSIS {
   SendQueue& queue = Qp::of(base).send_queue;
   SendSlot* slot = queue.draft();
   if (slot == nullptr) return;

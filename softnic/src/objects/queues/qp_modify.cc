@@ -287,7 +287,8 @@ int Qp::set_ece(const ibv_ece& ece) {
   if (config.ece_vendor == 0) return EOPNOTSUPP;
   const MutexLock guard(control_mutex_);
   const ibv_qp_state now = state();
-  if (ece.comp_mask != 0 || ece.vendor_id != config.ece_vendor || (now != IBV_QPS_RESET && now != IBV_QPS_INIT)) return EINVAL;
+  if (ece.comp_mask != 0 || ece.vendor_id != config.ece_vendor || (now != IBV_QPS_RESET && now != IBV_QPS_INIT))
+    return EINVAL;
   ece_options_ = ece.options & config.ece_options;
   return 0;
 }

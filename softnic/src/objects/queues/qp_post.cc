@@ -104,7 +104,8 @@ int Qp::post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   send_queue.lock.lock_favoured();
   int error = state() == IBV_QPS_RTS ? 0 : EINVAL;
   for (; error == 0 && request != nullptr; request = request->next) {
-    if (request->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD || static_cast<std::uint32_t>(request->num_sge) > cap_.max_send_sge) {
+    if (request->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
+        static_cast<std::uint32_t>(request->num_sge) > cap_.max_send_sge) {
       error = EINVAL;
       break;
     }

@@ -19,7 +19,8 @@ Outcome Qp::serve_stranger(const StrangerRequest& request, int memory) noexcept 
   const ibv_qp_state now = state();
   const std::uint8_t gid_index = attr_.ah_attr.grh.sgid_index;
   const bool ready = (now == IBV_QPS_RTR || now == IBV_QPS_RTS || now == IBV_QPS_SQD) && port_is_up() &&
-                     transport_->stranger_id() != 0 && transport_->stranger_id() == request.process_id && attr_.dest_qp_num == request.from_qpn;
+                     transport_->stranger_id() != 0 && transport_->stranger_id() == request.process_id &&
+                     attr_.dest_qp_num == request.from_qpn;
   if (!ready || request.gid_index >= kGidsPerPort || kGidKinds[request.gid_index].type != kGidKinds[gid_index].type ||
       kGidKinds[request.gid_index].ipv4 != kGidKinds[gid_index].ipv4) {
     return {Outcome::Kind::kUnreachable};
@@ -60,7 +61,8 @@ std::uint64_t Qp::place_for_stranger(const StrangerRequest& request, unsigned ac
 }
 
 Outcome Qp::serve_write(const StrangerRequest& request, int memory) noexcept {
-  if ((attr_.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) return refuse_stranger(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  if ((attr_.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0)
+    return refuse_stranger(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   std::uint64_t to = 0;
   if (request.total > 0) {
     to = place_for_stranger(request, IBV_ACCESS_REMOTE_WRITE, request.total);
@@ -108,7 +110,8 @@ Outcome Qp::serve_send(const StrangerRequest& request, int memory) noexcept {
   if (completion.status == IBV_WC_SUCCESS && done < request.total) completion.status = IBV_WC_LOC_LEN_ERR;
   const Outcome outcome = deliver_here(*receive, completion, request);
   if (completion.status == IBV_WC_SUCCESS) return outcome;
-  return refuse_stranger(completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
+  return refuse_stranger(completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR,
+                         IBV_EVENT_QP_FATAL);
 }
 
 /// READ and atomics; of those `before` goes back.
@@ -130,7 +133,8 @@ Outcome Qp::serve_read(const StrangerRequest& request, int memory) noexcept {
     error = ::pread(memory, &word, sizeof word, 0) == sizeof word ? 0 : EIO;
     const bool add = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     const std::uint64_t after = add ? word + request.compare_add : word == request.compare_add ? request.swap : word;
-    if (error == 0 && ::pwrite(memory, &after, sizeof after, 8) == sizeof after) error = store_bytes(memory, from, 8, 8);
+    if (error == 0 && ::pwrite(memory, &after, sizeof after, 8) == sizeof after)
+      error = store_bytes(memory, from, 8, 8);
   }
   if (atomic) leave_atomics_lock(lock, process.id());
   return error == 0 ? Outcome{} : refuse_stranger(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);

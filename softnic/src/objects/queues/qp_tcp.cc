@@ -56,7 +56,8 @@ std::shared_ptr<TcpStream> Qp::reach_remote(const ibv_qp_attr& attr) {
   expected.to_qpn = number();
   expected.type = static_cast<std::uint8_t>(init_.qp_type);
   const Initiator own{process, *shared, attr_, number(), pd};
-  auto stream = std::make_shared<TcpStream>(own, expected, transport_->opcodes(), !transport_->acknowledged(), *this, process.hub());
+  auto stream = std::make_shared<TcpStream>(own, expected, transport_->opcodes(), !transport_->acknowledged(), *this,
+                                            process.hub());
   if (connects_itself(expected)) {
     UniqueFd socket = reach(expected, owner.device);
     if (socket) stream->take(socket);

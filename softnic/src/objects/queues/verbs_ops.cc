@@ -127,9 +127,8 @@ void fill_verbs_ops(Context& context) {
   context.free_dm = &destroy_dm;
   context.alloc_null_mr = &make_null_mr;
   context.reg_dm_mr = &make_dm_mr;
-  context.advise_mr = [](ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces, std::uint32_t count) {
-    return advise_mr(pd, advice, flags, pieces, count);
-  };
+  context.advise_mr = [](ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces,
+                         std::uint32_t count) { return advise_mr(pd, advice, flags, pieces, count); };
   context.query_port = &query_port;
   context.query_device_ex = &query_device_ex;
   context.query_rt_values = &query_rt_values;

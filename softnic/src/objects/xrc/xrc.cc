@@ -41,7 +41,8 @@ Xrcd::Xrcd(Context& owner, const ibv_xrcd_init_attr& attr) : ibv_xrcd{} {
   XrcTables& tables = xrc_tables();
   const MutexLock guard(tables.mutex);
   const auto same = std::find_if(tables.domains.begin(), tables.domains.end(), [this](const Xrcd* it) {
-    return has_file_ && it->has_file_ && it->context->device == context->device && it->device_ == device_ && it->inode_ == inode_;
+    return has_file_ && it->has_file_ && it->context->device == context->device && it->device_ == device_ &&
+           it->inode_ == inode_;
   });
   if (same == tables.domains.end() && has_file_ && (attr.oflags & O_CREAT) == 0) throw VerbsFailure{EAGAIN};
   if (same != tables.domains.end() && (attr.oflags & O_EXCL) != 0) throw VerbsFailure{EINVAL};

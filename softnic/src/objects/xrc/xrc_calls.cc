@@ -62,12 +62,14 @@ ibv_qp* open_xrc_qp(ibv_context* context, const ibv_qp_open_attr& attr) {
   return guarded([&]() -> ibv_qp* {
     Context& owner = open_context(context);
     constexpr std::uint32_t kNeeded = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
-    if ((attr.comp_mask & kNeeded) != kNeeded || attr.xrcd == nullptr || attr.qp_type != IBV_QPT_XRC_RECV) throw VerbsFailure{EINVAL};
+    if ((attr.comp_mask & kNeeded) != kNeeded || attr.xrcd == nullptr || attr.qp_type != IBV_QPT_XRC_RECV)
+      throw VerbsFailure{EINVAL};
     Qp* found = nullptr;
     if (qpn_block(attr.qp_num) == owner.process.block()) {
       owner.process.with_qp(qpn_index(attr.qp_num), [&](LocalQp& it) {
         Qp& qp = static_cast<Qp&>(it);
-        if (&qp.owner == &owner && qp.number() == attr.qp_num && qp.xrc_domain() == Xrcd::of(attr.xrcd).number) found = &qp;
+        if (&qp.owner == &owner && qp.number() == attr.qp_num && qp.xrc_domain() == Xrcd::of(attr.xrcd).number)
+          found = &qp;
       });
     }
     if (found == nullptr) throw VerbsFailure{EINVAL};

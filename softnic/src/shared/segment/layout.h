@@ -221,8 +221,10 @@ struct GidKind {
   ibv_gid_type type;
   bool ipv4;
 };
-inline constexpr GidKind kGidKinds[kGidsPerPort] = {
-    {IBV_GID_TYPE_ROCE_V1, false}, {IBV_GID_TYPE_ROCE_V2, false}, {IBV_GID_TYPE_ROCE_V2, true}, {IBV_GID_TYPE_ROCE_V2, false}};
+inline constexpr GidKind kGidKinds[kGidsPerPort] = {{IBV_GID_TYPE_ROCE_V1, false},
+                                                    {IBV_GID_TYPE_ROCE_V2, false},
+                                                    {IBV_GID_TYPE_ROCE_V2, true},
+                                                    {IBV_GID_TYPE_ROCE_V2, false}};
 inline constexpr std::uint32_t kIpv6Entry = 3;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

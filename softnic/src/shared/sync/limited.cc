@@ -35,14 +35,18 @@ std::string cause(int error) {
       limit_of(RLIMIT_NOFILE, limit);
       return fmt::format("this process may have {} descriptors: raise ulimit -n", limit);
     case ENFILE:
-      return fmt::format("this machine may have {} open files: raise sysctl fs.file-max", line_of("/proc/sys/fs/file-max"));
+      return fmt::format("this machine may have {} open files: raise sysctl fs.file-max",
+                         line_of("/proc/sys/fs/file-max"));
     case ENOMEM:
       if (!limit_of(RLIMIT_AS, limit)) return "no memory, or a limit of the container's";
-      return fmt::format("the address space is limited to {} MiB: raise ulimit -v, a device takes 10 GiB of it and 8 GiB "
-                         "for each peer, and uses little of that", limit >> 20);
+      return fmt::format(
+          "the address space is limited to {} MiB: raise ulimit -v, a device takes 10 GiB of it and 8 GiB "
+          "for each peer, and uses little of that",
+          limit >> 20);
     case EFBIG:
       limit_of(RLIMIT_FSIZE, limit);
-      return fmt::format("files are limited to {} KiB: raise ulimit -f, memory that is shared counts as a file", limit >> 10);
+      return fmt::format("files are limited to {} KiB: raise ulimit -f, memory that is shared counts as a file",
+                         limit >> 10);
     case EAGAIN:
       return limit_of(RLIMIT_NPROC, limit) ? fmt::format("a user may have {} threads: raise ulimit -u", limit) : "";
     case EPERM:

@@ -192,8 +192,9 @@ Outcome RcTransport::send_with_invalidate(const SendOp& op, Pieces& pieces, Recv
   completion.byte_len = bytes;
   const MrShared* window = find_withdrawable(target_.regions, op.imm, target_.pd, target_.qp->qpn);
   ibv_wc_status copy_error = IBV_WC_SUCCESS;
-  completion.status = window == nullptr ? IBV_WC_REM_INV_REQ_ERR
-                                        : scatter(target_, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, 0);
+  completion.status = window == nullptr
+                          ? IBV_WC_REM_INV_REQ_ERR
+                          : scatter(target_, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, 0);
   // Nobody else may use it: it belongs to the QP that this one acts on.
   if (completion.status == IBV_WC_SUCCESS) withdraw(target_.regions, *window);
   const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);

@@ -42,7 +42,8 @@ ibv_wc_status scatter(const Target& target, const TakenReceive& receive, Pieces&
     skip = 0;
     const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
     // What is not written to need not be there.
-    const MrShared* region = find_region(target.regions, sge.lkey, target.recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, length);
+    const MrShared* region =
+        find_region(target.regions, sge.lkey, target.recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, length);
     if (region == nullptr) [[unlikely]] {
       if (!is_null_region(target.regions, sge.lkey, target.recv_pd)) return IBV_WC_LOC_PROT_ERR;
       message.drop_front(length);
@@ -65,7 +66,8 @@ ibv_wc_status scatter(const Target& target, const TakenReceive& receive, Pieces&
   return IBV_WC_SUCCESS;
 }
 
-bool deliver(const Target& target, Process& process, Completion& completion, RecvCell& receive, bool solicited) noexcept {
+bool deliver(const Target& target, Process& process, Completion& completion, RecvCell& receive,
+             bool solicited) noexcept {
   completion.wr_id = receive.wr_id;
   completion.qpn = target.qp->qpn;
   if (!push_completion(*target.segment, *target.recv_cq, target.recv_tag, completion, &receive)) {

@@ -23,7 +23,8 @@ ibv_wc_status scatter(const Target& target, const TakenReceive& receive, Pieces&
 
 /// Completes the receive, with `completion` but for what says where it was
 /// posted, and tells who waits for it. False: its queue is full.
-bool deliver(const Target& target, Process& process, Completion& completion, RecvCell& receive, bool solicited) noexcept;
+bool deliver(const Target& target, Process& process, Completion& completion, RecvCell& receive,
+             bool solicited) noexcept;
 
 /// The target goes into the error state, and its process is told.
 void fail_target(const Target& target, Process& process, std::uint32_t event) noexcept;

@@ -26,7 +26,8 @@ Outcome RcTransport::ask_stranger(const SendOp& op) noexcept {
   if (peer_->dead()) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   const bool read = is_read_like(op.opcode);
   Pieces pieces;
-  if (!gather(own_.process.regions(), own_.pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (!gather(own_.process.regions(), own_.pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces))
+    return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
   if (op.opcode > IBV_WR_RDMA_READ && read && pieces.total != 8) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
   if (read && own_.attributes.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);

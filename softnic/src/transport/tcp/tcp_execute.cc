@@ -59,7 +59,8 @@ TcpStream::Into TcpStream::where_to_stream() noexcept {
     const ibv_sge& sge = receive.sges[i];
     room += sge.length;
     if (sge.length == 0) continue;
-    const MrShared* region = find_region(target_.regions, sge.lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
+    const MrShared* region =
+        find_region(target_.regions, sge.lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
     good = good && region != nullptr && !in_gpu(*region);
   }
   // Its errors are found as for a small one.
@@ -135,7 +136,8 @@ Outcome TcpStream::complete_receive(RecvCell& receive, Completion& completion, i
   if (completion.status == IBV_WC_REM_INV_REQ_ERR) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   if (completion.status != IBV_WC_SUCCESS) {
     if (copy_error != IBV_WC_SUCCESS) return fail_receiver(copy_error, IBV_EVENT_QP_FATAL);
-    return fail_receiver(completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
+    return fail_receiver(completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR,
+                         IBV_EVENT_QP_FATAL);
   }
   return delivered ? Outcome{} : fail_receiver(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
 }
@@ -174,7 +176,8 @@ Outcome TcpStream::atomic_here() noexcept {
   op.swap = frame_.swap;
   std::uint64_t found = 0;
   const Outcome outcome = change_word(target_, own_.process, *region, op, found);
-  if (outcome.kind == Outcome::Kind::kFailed) return refuse(outcome.status, outcome.status == IBV_WC_REM_INV_REQ_ERR ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_FATAL);
+  if (outcome.kind == Outcome::Kind::kFailed)
+    return refuse(outcome.status, outcome.status == IBV_WC_REM_INV_REQ_ERR ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_FATAL);
   if (outcome.kind != Outcome::Kind::kDone) return outcome;
   const MutexLock guard(out_mutex_);
   answers_.push_back({Answer::Kind::kWord, 0, frame_.count, 0, 0, 8, found});
@@ -200,7 +203,8 @@ bool TcpStream::conclude(const Outcome& outcome) noexcept {
     executed_bytes_.fetch_add(frame_.bytes, std::memory_order_relaxed);
     executed_.store(frame_.count, std::memory_order_release);
     // The due time is by the sender's clock: it counts as due now.
-    if (own_.process.segment().header.modelled[own_.shared.device % kMaxDevicesShared].load(std::memory_order_relaxed) != 0) {
+    if (own_.process.segment().header.modelled[own_.shared.device % kMaxDevicesShared].load(
+            std::memory_order_relaxed) != 0) {
       own_.shared.arrival_due.store(instant_now(Clock::get()), std::memory_order_relaxed);
     }
   }

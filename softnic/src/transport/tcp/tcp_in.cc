@@ -171,7 +171,8 @@ bool TcpStream::accept_frame() noexcept {
       const bool known = frame_.status > IBV_WC_SUCCESS && frame_.status <= IBV_WC_GENERAL_ERR;
       if (!earlier(answered(), frame_.count) || earlier(sent_limit_.load(), frame_.count)) return violated();
       answered_.store(frame_.count - 1, std::memory_order_release);
-      failure_.store(known ? static_cast<int>(frame_.status) : static_cast<int>(IBV_WC_REM_OP_ERR), std::memory_order_release);
+      failure_.store(known ? static_cast<int>(frame_.status) : static_cast<int>(IBV_WC_REM_OP_ERR),
+                     std::memory_order_release);
       return true;
     }
     default:
@@ -269,7 +270,8 @@ bool TcpStream::place(std::uint64_t length, Pieces& pieces) noexcept {
     for (std::uint32_t i = 0; i < receive.num_sge; ++i) {
       const ibv_sge& sge = receive.sges[i];
       if (sge.length == 0) continue;
-      const MrShared* region = find_region(target_.regions, sge.lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
+      const MrShared* region =
+          find_region(target_.regions, sge.lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
       if (region == nullptr) return false;
       const std::uint64_t address = region->addr + (sge.addr - region->iova);
       pieces.items[pieces.count++] = {reinterpret_cast<std::uint8_t*>(address), sge.length, region};

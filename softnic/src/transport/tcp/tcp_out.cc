@@ -46,7 +46,9 @@ struct TcpStream::Batch {
   std::uint64_t skip = 0;  ///< of the first one was sent before
   std::uint64_t bytes = 0;
 
-  bool has_room() const { return count < kMostItems && piece_count + kMaxSge + 2 < kMostPieces && bytes < kMostBatchBytes; }
+  bool has_room() const {
+    return count < kMostItems && piece_count + kMaxSge + 2 < kMostPieces && bytes < kMostBatchBytes;
+  }
   void add(Item item, std::uint64_t length) { entries[count++] = {item, length}; }
   void piece(const void* address, std::uint64_t length) {
     const std::uint64_t cut = skip < length ? skip : length;
@@ -217,7 +219,8 @@ bool TcpStream::add_request(Batch& batch, const SendOp& op, TcpRequests& request
 void TcpStream::remember_read(const SendOp& op, std::uint64_t total) noexcept {
   const std::uint32_t end = reads_end_.load(std::memory_order_relaxed);
   const std::uint32_t mask = static_cast<std::uint32_t>(reads_.size()) - 1;
-  if (end != reads_begin_.load(std::memory_order_acquire) && reads_[(end - 1) & mask].op.sq_count == op.sq_count) return;
+  if (end != reads_begin_.load(std::memory_order_acquire) && reads_[(end - 1) & mask].op.sq_count == op.sq_count)
+    return;
   Read& read = reads_[end & mask];
   read.op = op;
   read.total = total;
@@ -233,9 +236,11 @@ void TcpStream::add_notes(Batch& batch) noexcept {
 /// Address of the memory that is read; false: it is not there any more.
 bool TcpStream::answer_pieces(const Answer& answer, Pieces& pieces) noexcept {
   const Regions& regions = own_.process.regions();
-  const MrShared* region = find_region(regions, answer.rkey, own_.pd, IBV_ACCESS_REMOTE_READ, answer.address, answer.total);
+  const MrShared* region =
+      find_region(regions, answer.rkey, own_.pd, IBV_ACCESS_REMOTE_READ, answer.address, answer.total);
   if (region == nullptr) {
-    region = find_window(regions, answer.rkey, own_.pd, own_.number, IBV_ACCESS_REMOTE_READ, answer.address, answer.total);
+    region =
+        find_window(regions, answer.rkey, own_.pd, own_.number, IBV_ACCESS_REMOTE_READ, answer.address, answer.total);
   }
   if (region == nullptr) return false;
   const std::uint64_t address = region->addr + (answer.address - region->iova);

@@ -41,7 +41,8 @@ void limit_send_buffer(int fd) noexcept {
 /// The one request of TcpStream::execute.
 class OneRequest final : public TcpRequests {
  public:
-  OneRequest(const SendOp& op, const Part& part, std::uint32_t& sent_count) : op_(op), part_(part), sent_count_(sent_count) {}
+  OneRequest(const SendOp& op, const Part& part, std::uint32_t& sent_count)
+      : op_(op), part_(part), sent_count_(sent_count) {}
   const SendOp* next(std::uint32_t ahead) noexcept override { return is_sent() || ahead > 0 ? nullptr : &op_; }
   Part part() const noexcept override { return part_; }
   void sent() noexcept override { sent_count_ = op_.sq_count; }
@@ -57,7 +58,8 @@ class OneRequest final : public TcpRequests {
 
 }  // namespace
 
-TcpStream::TcpStream(const Initiator& own, const TcpRoute& expected, std::uint32_t opcodes, bool lossy, TcpOwner& owner, Hub& hub)
+TcpStream::TcpStream(const Initiator& own, const TcpRoute& expected, std::uint32_t opcodes, bool lossy, TcpOwner& owner,
+                     Hub& hub)
     : own_(own), expected_(expected), opcodes_(opcodes), lossy_(lossy), owner_(owner), hub_(hub) {
   const MutexLock guard(in_mutex_);
   target_ = target_in(own.process, nullptr, KernelPolicy::kNever);

@@ -56,7 +56,8 @@ class TcpOwner {
 /// queue, outgoing (of the first two the second is only tried for).
 class TcpStream final : public TcpEnd {
  public:
-  TcpStream(const Initiator& own, const TcpRoute& expected, std::uint32_t opcodes, bool lossy, TcpOwner& owner, Hub& hub);
+  TcpStream(const Initiator& own, const TcpRoute& expected, std::uint32_t opcodes, bool lossy, TcpOwner& owner,
+            Hub& hub);
   ~TcpStream() override;
 
   // --- TcpEnd
@@ -75,7 +76,9 @@ class TcpStream final : public TcpEnd {
   /// All requests up to this one are done.
   std::uint32_t answered() const noexcept { return answered_.load(std::memory_order_acquire); }
   /// The one behind those has failed: how. SUCCESS: it has not.
-  ibv_wc_status failure() const noexcept { return static_cast<ibv_wc_status>(failure_.load(std::memory_order_acquire)); }
+  ibv_wc_status failure() const noexcept {
+    return static_cast<ibv_wc_status>(failure_.load(std::memory_order_acquire));
+  }
   /// Answer it waits for at the other end; kDone: nothing is known of it.
   Outcome::Kind waits() const noexcept {
     if (left()) return Outcome::Kind::kUnreachable;
@@ -131,7 +134,8 @@ class TcpStream final : public TcpEnd {
   Outcome send_here(const std::uint8_t* payload) noexcept REQUIRES(in_mutex_);
   Outcome read_here() noexcept REQUIRES(in_mutex_);
   Outcome atomic_here() noexcept REQUIRES(in_mutex_);
-  Outcome complete_receive(RecvCell& receive, Completion& completion, ibv_wc_status copy_error) noexcept REQUIRES(in_mutex_);
+  Outcome complete_receive(RecvCell& receive, Completion& completion, ibv_wc_status copy_error) noexcept
+      REQUIRES(in_mutex_);
   Outcome refuse(ibv_wc_status status, std::uint32_t event) noexcept REQUIRES(in_mutex_);
   Outcome fail_receiver(ibv_wc_status status, std::uint32_t event) noexcept REQUIRES(in_mutex_);
   Into where_to_stream() noexcept REQUIRES(in_mutex_);

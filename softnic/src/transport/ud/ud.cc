@@ -104,7 +104,8 @@ void UdTransport::show_arrival(const SendOp& op, Instant due) noexcept {
   if (is_multicast(to.gid)) {
     targets_.find_members(to.gid, members_);
     for (const std::uint32_t qpn : members_) {
-      if (UdTargets::Known* const known = targets_.find(qpn)) known->target.qp->arrival_due.store(due, std::memory_order_relaxed);
+      if (UdTargets::Known* const known = targets_.find(qpn))
+        known->target.qp->arrival_due.store(due, std::memory_order_relaxed);
     }
     return;
   }

@@ -35,7 +35,12 @@ class UdTransport final : public Transport {
   /// Whether what its QP sends to a group that it is in comes back to it.
   enum class OwnMulticast { kReceived, kBlocked };
   UdTransport(const Initiator& own, const Device& device, OwnMulticast own_multicast) noexcept
-      : own_(own), port_(&device), own_multicast_(own_multicast), targets_(own.process, &device.config), tcp_(device), groups_(device) {}
+      : own_(own),
+        port_(&device),
+        own_multicast_(own_multicast),
+        targets_(own.process, &device.config),
+        tcp_(device),
+        groups_(device) {}
   ~UdTransport() override;
   UdTransport(const UdTransport&) = delete;
   UdTransport& operator=(const UdTransport&) = delete;

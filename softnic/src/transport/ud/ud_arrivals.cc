@@ -33,8 +33,11 @@ constexpr std::uint64_t kLookAgainNs = 100'000;
 class UdArrivals final : public TcpEnd {
  public:
   UdArrivals(Process& process, const TcpHello& hello, UniqueFd socket)
-      : process_(process), route_{hello.from, hello.to, hello.from_qpn, hello.to_qpn, hello.type}, socket_(std::move(socket)),
-        targets_(process, nullptr), in_(kDatagramInBytes) {}
+      : process_(process),
+        route_{hello.from, hello.to, hello.from_qpn, hello.to_qpn, hello.type},
+        socket_(std::move(socket)),
+        targets_(process, nullptr),
+        in_(kDatagramInBytes) {}
 
   const TcpRoute& expected() const noexcept override { return route_; }
   bool take(UniqueFd&) noexcept override { return false; }
@@ -95,7 +98,8 @@ UdArrivals::Next UdArrivals::take_one() noexcept {
   if (end_ - begin_ < sizeof(Frame)) return Next::kMore;
   Frame frame;
   std::memcpy(&frame, in_.data() + begin_, sizeof frame);
-  const bool known = frame.kind == FrameKind::kDatagram && (frame.opcode == IBV_WR_SEND || frame.opcode == IBV_WR_SEND_WITH_IMM);
+  const bool known =
+      frame.kind == FrameKind::kDatagram && (frame.opcode == IBV_WR_SEND || frame.opcode == IBV_WR_SEND_WITH_IMM);
   if (!known || frame.total > kLargestDatagram || frame.bytes > frame.total) return Next::kNonsense;
   if (end_ - begin_ < sizeof frame + frame.bytes) return Next::kMore;
   if (!deliver(frame, in_.data() + begin_ + sizeof frame)) {

@@ -33,7 +33,8 @@ constexpr int kMostGroupDatagrams = 64;
 
 std::uint8_t entry_of(const GidKind& kind) {
   std::uint8_t entry = 0;
-  while (entry + 1u < kGidsPerPort && (kGidKinds[entry].type != kind.type || kGidKinds[entry].ipv4 != kind.ipv4)) ++entry;
+  while (entry + 1u < kGidsPerPort && (kGidKinds[entry].type != kind.type || kGidKinds[entry].ipv4 != kind.ipv4))
+    ++entry;
   return entry;
 }
 
@@ -88,9 +89,11 @@ TcpEnd::Wish GroupArrivals::serve() noexcept {
     const Sealed worth = check_seal({in_.data(), static_cast<std::size_t>(got)}, secret_, head);
     if (worth == Sealed::kOtherSecret || worth == Sealed::kOtherVersion) {
       say_once(fmt::format("datagrams to the group {} are lost: their sender has another {}", text_of(route_.from),
-                           worth == Sealed::kOtherVersion ? "version of the software device" : "token= in SOFTNIC, or is another user without one"));
+                           worth == Sealed::kOtherVersion ? "version of the software device"
+                                                          : "token= in SOFTNIC, or is another user without one"));
     }
-    if (worth == Sealed::kGood && std::memcmp(&head.to, &route_.from, sizeof head.to) == 0) deliver(head, in_.data() + sizeof head);
+    if (worth == Sealed::kGood && std::memcmp(&head.to, &route_.from, sizeof head.to) == 0)
+      deliver(head, in_.data() + sizeof head);
   }
   return {EPOLLIN, 0, false};
 }
@@ -167,7 +170,8 @@ void UdGroups::send(const Datagram& datagram, const Pieces& message, const Part&
   seal(head, {out_.data() + sizeof head, data.total}, secret_);
   std::memcpy(out_.data(), &head, sizeof head);
   const SocketAddress to = address_of(route.to, device_.config.tcp_port, device_.config.netdev);
-  [[maybe_unused]] const auto sent = ::sendto(socket.get(), out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL, to.get(), to.length);
+  [[maybe_unused]] const auto sent =
+      ::sendto(socket.get(), out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL, to.get(), to.length);
 }
 
 void take_group(Process& process, const Device& device, const ibv_gid& group, std::uint32_t qpn) {
@@ -182,7 +186,8 @@ void take_group(Process& process, const Device& device, const ibv_gid& group, st
   std::string obstacle;
   std::string secret = secret_of(device.config, obstacle);
   UniqueFd socket = group_receiver(group, device.config.tcp_port, device.config.netdev);
-  if (!socket) obstacle = fmt::format("UDP port {} on {}: {}", device.config.tcp_port, device.config.netdev, std::strerror(errno));
+  if (!socket)
+    obstacle = fmt::format("UDP port {} on {}: {}", device.config.tcp_port, device.config.netdev, std::strerror(errno));
   if (!socket || secret.empty()) {
     say_once(fmt::format("the group {} has the members of this host alone: {}", text_of(group), obstacle));
     return;

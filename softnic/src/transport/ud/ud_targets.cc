@@ -81,7 +81,8 @@ UdTargets::Host* UdTargets::host(std::uint32_t block) noexcept {
 }
 
 UdTargets::Known* UdTargets::find(std::uint32_t qpn) noexcept {
-  if (last_ != nullptr && last_qpn_ == qpn && !last_->target.dead->load(std::memory_order_relaxed)) [[likely]] return last_;
+  if (last_ != nullptr && last_qpn_ == qpn && !last_->target.dead->load(std::memory_order_relaxed)) [[likely]]
+    return last_;
   Host* const there = host(qpn_block(qpn));
   if (there == nullptr) return nullptr;
   auto found = known_.find(qpn);
@@ -113,8 +114,10 @@ bool UdTargets::refresh(Known& known) noexcept {
   Target& target = known.target;
   std::uint64_t epoch = 0;
   if (!begin_look(target, epoch)) return false;
-  if (target.qp->type != IBV_QPT_UD || target.qp->qpn != last_qpn_ || target.qp->device >= kMaxDevicesShared) return false;
-  if (target.peer != nullptr && target.recv_cq->has_channel.load() != 0) target.peer->fetch_channel(target.recv_cq->channel);
+  if (target.qp->type != IBV_QPT_UD || target.qp->qpn != last_qpn_ || target.qp->device >= kMaxDevicesShared)
+    return false;
+  if (target.peer != nullptr && target.recv_cq->has_channel.load() != 0)
+    target.peer->fetch_channel(target.recv_cq->channel);
   return finish_look(target, epoch);
 }
 
@@ -132,11 +135,13 @@ std::uint32_t gid_index_of(const Target& target, const ibv_gid& gid) noexcept {
   const std::uint16_t device = target.qp->device.load(std::memory_order_relaxed);
   if (device >= kMaxDevicesShared) return kGidsPerPort;
   std::uint32_t entry = 0;
-  while (entry < kGidsPerPort && std::memcmp(&target.segment->header.gids[device][entry], &gid, sizeof gid) != 0) ++entry;
+  while (entry < kGidsPerPort && std::memcmp(&target.segment->header.gids[device][entry], &gid, sizeof gid) != 0)
+    ++entry;
   return entry;
 }
 
-bool deliver_datagram(const Target& target, Process& process, const Datagram& datagram, Pieces& message, const Part& part) noexcept {
+bool deliver_datagram(const Target& target, Process& process, const Datagram& datagram, Pieces& message,
+                      const Part& part) noexcept {
   RecvCell* const receive = target.recv_ring.take(target.recv_tag);
   if (receive == nullptr) return false;
   const auto bytes = static_cast<std::uint32_t>(message.total);
@@ -154,7 +159,8 @@ bool deliver_datagram(const Target& target, Process& process, const Datagram& da
     completion.imm = datagram.imm;
   }
   ibv_wc_status copy_error = IBV_WC_SUCCESS;
-  completion.status = scatter(target, TakenReceive(target.recv_ring, *receive), message, copy_error, completion.byte_len, 0);
+  completion.status =
+      scatter(target, TakenReceive(target.recv_ring, *receive), message, copy_error, completion.byte_len, 0);
   const bool failed = completion.status != IBV_WC_SUCCESS;
   if (!deliver(target, process, completion, *receive, datagram.solicited)) {
     fail_target(target, process, IBV_EVENT_CQ_ERR);

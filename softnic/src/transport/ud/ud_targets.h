@@ -58,7 +58,8 @@ class UdTargets {
   Process& process_;
   const DeviceConfig* const device_;  ///< null: QPs of this process alone
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;  ///< by block
-  std::map<std::uint32_t, std::uint64_t> absent_;  ///< blocks that nobody answered for, and until when nobody is asked (ns)
+  std::map<std::uint32_t, std::uint64_t>
+      absent_;  ///< blocks that nobody answered for, and until when nobody is asked (ns)
   std::unordered_map<std::uint32_t, Known> known_;        ///< by QP number
   Known* last_ = nullptr;
   std::uint32_t last_qpn_ = 0;
@@ -77,6 +78,7 @@ struct Datagram {
 /// The entry of the GID table that `gid` is of the device that the QP is on; kGidsPerPort: none.
 std::uint32_t gid_index_of(const Target& target, const ibv_gid& gid) noexcept;
 /// In a turn: writes it into the next receive. False: there is none, and it is lost.
-bool deliver_datagram(const Target& target, Process& process, const Datagram& datagram, Pieces& message, const Part& part) noexcept;
+bool deliver_datagram(const Target& target, Process& process, const Datagram& datagram, Pieces& message,
+                      const Part& part) noexcept;
 
 }  // namespace gdrperf::softnic

@@ -21,13 +21,16 @@ struct DriverFault {
   const char* source;
 };
 constexpr std::array kDriverFaults = {
-    DriverFault{"0", "470", "nvidia_p2p_get_pages may answer with an invalid page table (fixed in R470 from May 2021 on)",
+    DriverFault{"0", "470",
+                "nvidia_p2p_get_pages may answer with an invalid page table (fixed in R470 from May 2021 on)",
                 "https://github.com/Mellanox/nv_peer_memory/issues/112"},
-    DriverFault{"0", "470", "it brings no nvidia_peermem of its own",
-                "https://docs.nvidia.com/cuda/archive/12.4.0/gpudirect-rdma/ (Changes in CUDA 11.4, which comes with R470)"},
-    DriverFault{"535.129.03", "560.35.03",
-                "'nv_get_p2p_free_callback ... detected invalid context' in the log comes from its workaround and is harmless",
-                "https://github.com/Mellanox/nv_peer_memory/issues/120"},
+    DriverFault{
+        "0", "470", "it brings no nvidia_peermem of its own",
+        "https://docs.nvidia.com/cuda/archive/12.4.0/gpudirect-rdma/ (Changes in CUDA 11.4, which comes with R470)"},
+    DriverFault{
+        "535.129.03", "560.35.03",
+        "'nv_get_p2p_free_callback ... detected invalid context' in the log comes from its workaround and is harmless",
+        "https://github.com/Mellanox/nv_peer_memory/issues/120"},
 };
 
 /// One finding for a driver that is bound: do its programs reach it?

@@ -71,7 +71,9 @@ struct ApartGpu {
 std::optional<ApartGpu> judge_root(const Survey& survey, const PciFunction& gpu, const Check& check) {
   const PciFunction* best = nullptr;
   for (const PciFunction* nic : survey.nics()) {
-    const auto rank = [&](const PciFunction& each) { return shared_bridges(gpu, each) * 2 + (gpu.root == each.root ? 1 : 0); };
+    const auto rank = [&](const PciFunction& each) {
+      return shared_bridges(gpu, each) * 2 + (gpu.root == each.root ? 1 : 0);
+    };
     if (best == nullptr || rank(*nic) > rank(*best)) best = nic;
   }
   if (best == nullptr || gpu.root.empty()) return std::nullopt;
@@ -79,8 +81,9 @@ std::optional<ApartGpu> judge_root(const Survey& survey, const PciFunction& gpu,
   if (shared > 0) {
     check.ok(gpu.address, fmt::format("below {} with {}", gpu.bridges[shared - 1], best->address));
   } else if (gpu.root == best->root) {
-    check.ok(gpu.address, fmt::format("under {} with {}: through the CPU's root complex, at no more than the CPU forwards", gpu.root,
-                                      best->address));
+    check.ok(gpu.address,
+             fmt::format("under {} with {}: through the CPU's root complex, at no more than the CPU forwards", gpu.root,
+                         best->address));
   } else if (survey.platform.grace || survey.platform.virtual_machine) {
     check.ok(gpu.address, fmt::format("under {}, {} under {}: {}", gpu.root, best->address, best->root,
                                       survey.platform.grace ? "C2C or Data Direct carries it (c2c, data-direct)"
@@ -113,9 +116,10 @@ void judge_apart(const Survey& survey, const std::vector<ApartGpu>& apart, const
 }  // namespace
 
 void check_common_root(const Survey& survey, Findings& findings) {
-  const Check check(findings, "common-root",
-                    "GPUDirect RDMA is promised only below one PCIe root complex: between two, many CPUs forward it slowly or not at "
-                    "all");
+  const Check check(
+      findings, "common-root",
+      "GPUDirect RDMA is promised only below one PCIe root complex: between two, many CPUs forward it slowly or not at "
+      "all");
   std::vector<ApartGpu> apart;
   for (const PciFunction* gpu : all_gpus(survey)) {
     if (const auto each = judge_root(survey, *gpu, check)) apart.push_back(*each);
@@ -125,8 +129,9 @@ void check_common_root(const Survey& survey, Findings& findings) {
 }
 
 void check_data_direct(const Survey& survey, Findings& findings) {
-  const Check check(findings, "data-direct",
-                    "through its DMA function a ConnectX-8 reaches GPU memory without the CPU's C2C link, at twice the rate");
+  const Check check(
+      findings, "data-direct",
+      "through its DMA function a ConnectX-8 reaches GPU memory without the CPU's C2C link, at twice the rate");
   const auto functions = survey.data_direct();
   const auto setting = survey.platform.environment.find("NCCL_IB_DATA_DIRECT");
   for (const PciFunction* function : functions) {
@@ -169,12 +174,13 @@ void check_topology_override(const Survey& survey, Findings& findings) {
     check.ok("", serves ? "not needed: dma-buf works without it" : "not needed: GPU and NIC are in one IOMMU group");
   } else {
     check
-        .warn(
-            "",
-            "GPU and NICs are in different IOMMU groups, and GrdmaPciTopoCheckOverride is not set: dma-buf registration fails, "
-            "NCCL falls back to sockets or host memory",
-            "echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=1' | sudo tee /etc/modprobe.d/nvidia-grdma.conf  # rebuild the "
-            "initramfs, reboot; in Kubernetes a kernelModuleConfig of the GPU operator")
+        .warn("",
+              "GPU and NICs are in different IOMMU groups, and GrdmaPciTopoCheckOverride is not set: dma-buf "
+              "registration fails, "
+              "NCCL falls back to sockets or host memory",
+              "echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=1' | sudo tee /etc/modprobe.d/nvidia-grdma.conf  # "
+              "rebuild the "
+              "initramfs, reboot; in Kubernetes a kernelModuleConfig of the GPU operator")
         .undo("sudo rm /etc/modprobe.d/nvidia-grdma.conf")
         .saw("/proc/driver/nvidia/params",
              value.empty() ? "no GrdmaPciTopoCheckOverride" : "GrdmaPciTopoCheckOverride: " + value);
@@ -187,14 +193,17 @@ void check_resizable_bar(const Survey& survey, Findings& findings) {
     const Resizable region = resizable_of(survey.machine, gpu->address);
     if (region.most == 0) continue;
     if (region.now < region.most) {
-      check.warn(gpu->address, fmt::format("{} of {} that the GPU offers", format_size(region.now), format_size(region.most)),
-                 "BIOS: Above 4G Decoding and Resizable BAR on, then reboot")
+      check
+          .warn(gpu->address,
+                fmt::format("{} of {} that the GPU offers", format_size(region.now), format_size(region.most)),
+                "BIOS: Above 4G Decoding and Resizable BAR on, then reboot")
           .saw("/sys/bus/pci/devices/" + gpu->address + "/resource*_resize", format_size(region.most) + " at most");
     } else {
       check.ok(gpu->address, format_size(region.now) + ", the largest it offers");
     }
   }
-  if (of_this_check(findings, "resizable-bar") == 0) check.skip("", "no GPU with a resizable region (data-centre GPUs have a large fixed one)");
+  if (of_this_check(findings, "resizable-bar") == 0)
+    check.skip("", "no GPU with a resizable region (data-centre GPUs have a large fixed one)");
 }
 
 void check_vgpu(const Survey& survey, Findings& findings) {
@@ -206,7 +215,8 @@ void check_vgpu(const Survey& survey, Findings& findings) {
       check.ok(name, "a vGPU; a NIC took its memory");
     } else {
       check.warn(name, "a vGPU: GPUDirect RDMA is supported on a subset of vGPU types and guest systems only",
-                 "the list 'GPUDirect RDMA' in the documentation of this vGPU release; else a whole GPU passed through; until then "
+                 "the list 'GPUDirect RDMA' in the documentation of this vGPU release; else a whole GPU passed "
+                 "through; until then "
                  "stage through host memory: --path staged, NCCL_NET_GDR_LEVEL=LOC");
     }
   }

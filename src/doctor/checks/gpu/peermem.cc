@@ -75,7 +75,8 @@ bool judge_not_for_this_machine(const Survey& survey, const Check& check) {
   const auto shared = std::find_if(names.begin(), names.end(), shares_memory_with_cpu);
   const std::string driver = nvidia_driver(survey.machine).version;
   if (shared != names.end()) {
-    check.skip("", fmt::format("not for {}: GPU and CPU share the memory, which is registered as host memory", *shared));
+    check.skip("",
+               fmt::format("not for {}: GPU and CPU share the memory, which is registered as host memory", *shared));
   } else if (!driver.empty() && !version_at_least(driver, "470")) {
     check.fail("", fmt::format("not loaded, and driver {} brings no nvidia_peermem: driver 470 was the first", driver),
                "install nv_peer_mem 1.1 or 1.2 for this OFED, or a driver from 470 on; both stay after a reboot");
@@ -170,12 +171,12 @@ void judge_peer_memory_trouble(PeerMemoryTrouble trouble, ModulePlace place, Fin
   if (trouble == PeerMemoryTrouble::kUnsigned) {
     check.warn("", meaning_of(trouble), "lsmod | grep peermem  # was it loaded in the end?");
   } else {
-    check.fail(
-        "", meaning_of(trouble),
-        place == ModulePlace::kHost
-            ? cure_of(trouble)
-            : "drain the node, then delete the pod of its driver: it builds the module against the RDMA core that runs; where it installs "
-              "user space only: FORCE_REINSTALL=true in driver.env of the ClusterPolicy; it stays until kernel or OFED change");
+    check.fail("", meaning_of(trouble),
+               place == ModulePlace::kHost ? cure_of(trouble)
+                                           : "drain the node, then delete the pod of its driver: it builds the module "
+                                             "against the RDMA core that runs; where it installs "
+                                             "user space only: FORCE_REINSTALL=true in driver.env of the "
+                                             "ClusterPolicy; it stays until kernel or OFED change");
   }
 }
 

@@ -19,8 +19,9 @@ constexpr int kFewHandles = 8;
 constexpr int kFewObjects = 10'000;
 
 Check cgroup_check(Findings& findings) {
-  return {findings, "cgroup",
-          "a container's or job's limits stop a run in the middle (CPU time) or its registrations (memory, RDMA objects)"};
+  return {
+      findings, "cgroup",
+      "a container's or job's limits stop a run in the middle (CPU time) or its registrations (memory, RDMA objects)"};
 }
 
 /// Folders of this process's cgroup, from its own up to the root, of each hierarchy.
@@ -52,7 +53,8 @@ struct Limit {
 };
 
 /// The first file of that name which sets a limit, nearest first.
-Limit limit_of(const Machine& machine, const std::vector<std::string>& folders, std::initializer_list<const char*> names) {
+Limit limit_of(const Machine& machine, const std::vector<std::string>& folders,
+               std::initializer_list<const char*> names) {
   for (const std::string& folder : folders) {
     for (const char* name : names) {
       const std::string path = fmt::format("{}/{}", folder, name);
@@ -79,7 +81,8 @@ double cpu_quota(const Machine& machine, const std::vector<std::string>& folders
 std::string raise_cpu(const Platform& platform) {
   switch (platform.runtime) {
     case Runtime::kKubernetes:
-      return "no cpu limit in the pod's resources, or requests equal to limits in whole CPUs (Guaranteed, cpuManagerPolicy static)";
+      return "no cpu limit in the pod's resources, or requests equal to limits in whole CPUs (Guaranteed, "
+             "cpuManagerPolicy static)";
     case Runtime::kNone: return "more CPUs for the job or unit (CPUQuota=, --cpus-per-task)";
     default: return "start the container without --cpus, or with more";
   }
@@ -105,10 +108,13 @@ void judge_memory(const Survey& survey, const std::vector<std::string>& folders,
   const Limit seen = limit_of(survey.machine, folders, {"memory.max", "memory.limit_in_bytes"});
   const auto bytes = number_of(seen.value);
   if (!bytes || static_cast<std::uint64_t>(*bytes) >= kLittleMemory) return;
-  check.warn("memory", fmt::format("limited to {}: registered buffers count against it, and what is above it is killed",
-                                   format_size(static_cast<std::uint64_t>(*bytes))),
-             survey.platform.runtime == Runtime::kKubernetes ? "a larger limits.memory in the pod"
-                                                             : "a larger memory limit of the container or job (--memory, --mem)")
+  check
+      .warn("memory",
+            fmt::format("limited to {}: registered buffers count against it, and what is above it is killed",
+                        format_size(static_cast<std::uint64_t>(*bytes))),
+            survey.platform.runtime == Runtime::kKubernetes
+                ? "a larger limits.memory in the pod"
+                : "a larger memory limit of the container or job (--memory, --mem)")
       .saw(seen.file, seen.value);
 }
 
@@ -150,9 +156,12 @@ void judge_memory_nodes(const Survey& survey, const Check& check) {
   for (const PciFunction* nic : survey.nics()) {
     const auto node = number_of(line_of(survey.machine, "/sys/bus/pci/devices/" + nic->address + "/numa_node"));
     if (!node || *node < 0 || nodes.contains(static_cast<int>(*node))) continue;
-    check.warn(nic->address, fmt::format("on node {}, and the cpuset allows memory of node {} only: buffers are never near this NIC",
-                                         *node, allowed),
-               "a cpuset with that node's memory (cpuset.mems, --cpuset-mems, --mem-bind, topologyManagerPolicy in the kubelet)")
+    check
+        .warn(nic->address,
+              fmt::format("on node {}, and the cpuset allows memory of node {} only: buffers are never near this NIC",
+                          *node, allowed),
+              "a cpuset with that node's memory (cpuset.mems, --cpuset-mems, --mem-bind, topologyManagerPolicy in the "
+              "kubelet)")
         .saw("/proc/self/status", "Mems_allowed_list: " + allowed);
   }
 }

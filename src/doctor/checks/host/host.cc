@@ -75,7 +75,8 @@ void check_numa_balancing(const Survey& survey, Findings& findings) {
 }
 
 void check_huge_pages(const Survey& survey, Findings& findings) {
-  const Check check(findings, "hugepages", "large registrations in pages of 2 MiB cost the NIC fewer translations (--buffer hugepage)");
+  const Check check(findings, "hugepages",
+                    "large registrations in pages of 2 MiB cost the NIC fewer translations (--buffer hugepage)");
   const std::string memory = survey.machine.read("/proc/meminfo").text;
   std::optional<int> all;
   int free = 0;
@@ -84,7 +85,8 @@ void check_huge_pages(const Survey& survey, Findings& findings) {
     if (const auto value = value_after(line, "HugePages_Free:")) free = leading_int(*value);
   }
   const std::string transparent = line_of(survey.machine, "/sys/kernel/mm/transparent_hugepage/enabled");
-  const Cure reserve = set_sysctl("vm.nr_hugepages", std::to_string(all.value_or(0) + 512), std::to_string(all.value_or(0)));
+  const Cure reserve =
+      set_sysctl("vm.nr_hugepages", std::to_string(all.value_or(0) + 512), std::to_string(all.value_or(0)));
   if (!all) {
     check.skip("", "the kernel has none");
   } else if (*all > 0 && free == 0) {

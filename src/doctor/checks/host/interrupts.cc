@@ -27,7 +27,8 @@ Served served_for(std::string_view interrupts, const std::vector<std::string>& n
     const auto words = words_of(line);
     if (words.empty()) continue;
     if (columns.empty()) {  // "CPU0 CPU1 ..."
-      for (const std::string_view word : words) columns.push_back(leading_int(word.substr(std::min<std::size_t>(3, word.size()))));
+      for (const std::string_view word : words)
+        columns.push_back(leading_int(word.substr(std::min<std::size_t>(3, word.size()))));
       continue;
     }
     const bool ours = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -51,15 +52,17 @@ bool irqbalance_runs(const Machine& machine) {
 }  // namespace
 
 void check_irqbalance(const Survey& survey, Findings& findings) {
-  const Check check(findings, "irqbalance",
-                    "interrupts that CPUs of another node serve, or that move between CPUs, cost latency with --events and in TCP");
+  const Check check(
+      findings, "irqbalance",
+      "interrupts that CPUs of another node serve, or that move between CPUs, cost latency with --events and in TCP");
   const bool runs = irqbalance_runs(survey.machine);
   const std::string interrupts = survey.machine.read("/proc/interrupts").text;
   for (const PciFunction* nic : survey.nics()) {
     const std::string folder = "/sys/bus/pci/devices/" + nic->address;
     const auto node = number_of(line_of(survey.machine, folder + "/numa_node"));
     if (!node || *node < 0) continue;
-    const auto cpus = parse_cpu_list(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", *node)));
+    const auto cpus =
+        parse_cpu_list(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", *node)));
     std::vector<std::string> names = survey.machine.list(folder + "/net");
     names.push_back(nic->address);
     const Served served = served_for(interrupts, names, cpus);
@@ -68,11 +71,14 @@ void check_irqbalance(const Survey& survey, Findings& findings) {
     const auto percent = 100 * served.far / all;
     if (percent > 50) {
       const std::string netdev = names.size() > 1 ? names.front() : "NETDEV";
-      check.warn(nic->address, fmt::format("{} % of its interrupts were served by CPUs of another node than {}{}", percent, *node,
-                                           runs ? "; irqbalance runs and moves them" : ""),
-                 fmt::format("{}sudo set_irq_affinity_bynode.sh {} {}  # of mlnx-tools", runs ? "sudo systemctl stop irqbalance; " : "",
-                             *node, netdev))
-          .for_good(runs ? "sudo systemctl disable --now irqbalance, and the same script from a unit at boot" : "the same script from a unit at boot")
+      check
+          .warn(nic->address,
+                fmt::format("{} % of its interrupts were served by CPUs of another node than {}{}", percent, *node,
+                            runs ? "; irqbalance runs and moves them" : ""),
+                fmt::format("{}sudo set_irq_affinity_bynode.sh {} {}  # of mlnx-tools",
+                            runs ? "sudo systemctl stop irqbalance; " : "", *node, netdev))
+          .for_good(runs ? "sudo systemctl disable --now irqbalance, and the same script from a unit at boot"
+                         : "the same script from a unit at boot")
           .undo("sudo systemctl start irqbalance")
           .saw("/proc/interrupts", fmt::format("{} near, {} far", served.near, served.far));
     } else {

@@ -34,11 +34,14 @@ void judge_shell(const Survey& survey, const PciFunction& nic, const std::set<in
     check.skip(nic.address, "the firmware does not report its NUMA node");
     return;
   }
-  const auto cpus = parse_cpu_list(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", node)));
+  const auto cpus =
+      parse_cpu_list(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", node)));
   const bool near = std::any_of(cpus.begin(), cpus.end(), [&](int cpu) { return allowed.contains(cpu); });
   if (!near && !cpus.empty() && !allowed.empty()) {
-    check.warn(nic.address, fmt::format("on node {}, whose CPUs this process may not use", node),
-               fmt::format("numactl --cpunodebind={0} --membind={0} ...  # or a wider cpuset (taskset, slurm, pod)", node))
+    check
+        .warn(
+            nic.address, fmt::format("on node {}, whose CPUs this process may not use", node),
+            fmt::format("numactl --cpunodebind={0} --membind={0} ...  # or a wider cpuset (taskset, slurm, pod)", node))
         .saw("/proc/self/status", "Cpus_allowed_list without those of the node");
   } else {
     check.ok(nic.address, fmt::format("node {}", node));
@@ -71,17 +74,21 @@ void check_numa(const Survey& survey, Findings& findings) {
   if (nics.empty()) check.skip("", "no RDMA device on the PCI bus");
   for (const PciFunction* nic : nics) judge_shell(survey, *nic, allowed, check);
   if (allowed.size() == 1) {
-    check.warn("", "this process may use one CPU only", "a wider cpuset: taskset -c 0-7, or more CPUs for the job or pod");
+    check.warn("", "this process may use one CPU only",
+               "a wider cpuset: taskset -c 0-7, or more CPUs for the job or pod");
   }
 }
 
 void check_idle_states(const Survey& survey, Findings& findings) {
-  const Check check(findings, "idle-states", "a CPU that sleeps deeply takes that long to wake up: latency with events, and its scatter");
+  const Check check(findings, "idle-states",
+                    "a CPU that sleeps deeply takes that long to wake up: latency with events, and its scatter");
   const MaxLatency deepest = deepest_idle(survey.machine);
   if (deepest.name.empty()) {
     check.skip("", "the kernel does not control them here");
   } else if (deepest.microseconds > 50) {
-    check.warn("", fmt::format("{} takes {} us to leave", deepest.name, deepest.microseconds), "sudo cpupower idle-set -D 10")
+    check
+        .warn("", fmt::format("{} takes {} us to leave", deepest.name, deepest.microseconds),
+              "sudo cpupower idle-set -D 10")
         .for_good("sudo tuned-adm profile latency-performance")
         .undo("sudo cpupower idle-set -E")
         .saw("/sys/devices/system/cpu/cpu0/cpuidle", deepest.name);

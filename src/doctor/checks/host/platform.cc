@@ -34,24 +34,28 @@ void judge_azure(const Survey& survey, const Check& check) {
     check.ok("", "Azure, with NCCL_TOPO_FILE set");
     return;
   }
-  check.warn("",
-             "Azure VM: its PCI bus is flat, so that NCCL finds no NIC near a GPU and leaves GPUDirect RDMA off "
-             "without Azure's topology file",
-             fmt::format("export NCCL_TOPO_FILE={}  # comes with Azure's HPC images (ND and NC types; else azhpc-images on "
-                         "GitHub); or NCCL_NET_GDR_LEVEL=SYS; in pods mount the file",
-                         azure_topology(survey)))
+  check
+      .warn("",
+            "Azure VM: its PCI bus is flat, so that NCCL finds no NIC near a GPU and leaves GPUDirect RDMA off "
+            "without Azure's topology file",
+            fmt::format(
+                "export NCCL_TOPO_FILE={}  # comes with Azure's HPC images (ND and NC types; else azhpc-images on "
+                "GitHub); or NCCL_NET_GDR_LEVEL=SYS; in pods mount the file",
+                azure_topology(survey)))
       .for_good("the same line in /etc/nccl.conf (without 'export')")
       .saw("/sys/class/dmi/id/chassis_asset_tag", "Azure");
 }
 
 void judge_aws(const Survey& survey, const Check& check) {
-  const bool efa = std::any_of(survey.rdma.begin(), survey.rdma.end(), [](const auto& each) { return each.driver == "efa"; });
+  const bool efa =
+      std::any_of(survey.rdma.begin(), survey.rdma.end(), [](const auto& each) { return each.driver == "efa"; });
   if (!efa) {
     check.skip("", fmt::format("AWS {} without EFA", survey.platform.instance));
   } else {
-    check.ok("", fmt::format("AWS {} with EFA: NCCL needs the aws-ofi-nccl plugin (FI_PROVIDER=efa); GPUDirect RDMA on p4d, "
-                             "p5 and later",
-                             survey.platform.instance));
+    check.ok(
+        "", fmt::format("AWS {} with EFA: NCCL needs the aws-ofi-nccl plugin (FI_PROVIDER=efa); GPUDirect RDMA on p4d, "
+                        "p5 and later",
+                        survey.platform.instance));
   }
 }
 
@@ -62,11 +66,12 @@ void judge_google(const Survey& survey, bool pair, const Check& check) {
     check.ok("", "Google Cloud, with NCCL_NET=gIB");
   } else {
     check
-        .warn(
-            "",
-            "Google Cloud VM with GPU and RDMA (A3 Ultra, A4, A4X): its network wants the NCCL plugin gIB with its settings, and "
-            "this environment has none",
-            "source /usr/local/gib/scripts/set_nccl_env.sh  # of the package nccl-gib; in pods mount /home/kubernetes/bin/gib")
+        .warn("",
+              "Google Cloud VM with GPU and RDMA (A3 Ultra, A4, A4X): its network wants the NCCL plugin gIB with its "
+              "settings, and "
+              "this environment has none",
+              "source /usr/local/gib/scripts/set_nccl_env.sh  # of the package nccl-gib; in pods mount "
+              "/home/kubernetes/bin/gib")
         .saw("environment", "no NCCL_NET=gIB");
   }
 }
@@ -78,9 +83,12 @@ void judge_oracle(const Survey& survey, bool pair, const Check& check) {
   } else if (set_to(survey.platform, "NCCL_IB_TC", "")) {
     check.ok("", "Oracle Cloud, with NCCL_IB_TC set");
   } else {
-    check.warn("", "Oracle Cloud with GPU and RDMA: its fabric wants traffic class 41, and this environment does not set it",
-               "export NCCL_IB_TC=41 NCCL_IB_SL=0 NCCL_IB_GID_INDEX=3 NCCL_IB_QPS_PER_CONNECTION=4 NCCL_IB_SPLIT_DATA_ON_QPS=0; the "
-               "shape's own list: github.com/oracle-quickstart/oci-hpc-oke")
+    check
+        .warn("",
+              "Oracle Cloud with GPU and RDMA: its fabric wants traffic class 41, and this environment does not set it",
+              "export NCCL_IB_TC=41 NCCL_IB_SL=0 NCCL_IB_GID_INDEX=3 NCCL_IB_QPS_PER_CONNECTION=4 "
+              "NCCL_IB_SPLIT_DATA_ON_QPS=0; the "
+              "shape's own list: github.com/oracle-quickstart/oci-hpc-oke")
         .for_good("the same lines in /etc/nccl.conf (without 'export')")
         .saw("environment", "no NCCL_IB_TC");
   }
@@ -89,7 +97,8 @@ void judge_oracle(const Survey& survey, bool pair, const Check& check) {
 /// Whether no GPU shares a bridge with any NIC.
 bool flat_bus(const Survey& survey) {
   const auto near = [&](const PciFunction& gpu, const PciFunction& nic) {
-    return !gpu.bridges.empty() && !nic.bridges.empty() && gpu.root == nic.root && gpu.bridges.front() == nic.bridges.front();
+    return !gpu.bridges.empty() && !nic.bridges.empty() && gpu.root == nic.root &&
+           gpu.bridges.front() == nic.bridges.front();
   };
   for (const auto& gpus : {survey.gpus(), survey.amd_gpus()}) {
     for (const PciFunction* gpu : gpus) {
@@ -134,7 +143,8 @@ void judge_amd_path(const Survey& survey, const Check& check) {
             "(/sys/kernel/mm/memory_peers): RCCL takes the symbol for support, and registration ends in 'Bad address'",
             dma_buf
                 ? version_at_least(survey.platform.kernel, "6.3")
-                      ? "use dma-buf: HSA_FORCE_FINE_GRAIN_PCIE=1 NCCL_DMABUF_ENABLE=1 (from Linux 6.3 on amdgpu cannot take OFED's symbol)"
+                      ? "use dma-buf: HSA_FORCE_FINE_GRAIN_PCIE=1 NCCL_DMABUF_ENABLE=1 (from Linux 6.3 on amdgpu "
+                        "cannot take OFED's symbol)"
                       : "use dma-buf: HSA_FORCE_FINE_GRAIN_PCIE=1 NCCL_DMABUF_ENABLE=1; or amdgpu-dkms built after OFED"
                 : "install amdgpu-dkms after OFED, so that it registers; or a kernel with dma-buf for RDMA")
         .saw("/proc/kallsyms", "ib_register_peer_memory_client")
@@ -162,13 +172,17 @@ void check_cloud(const Survey& survey, Findings& findings) {
   const bool pair = (!survey.gpus().empty() || !survey.amd_gpus().empty()) && !survey.rdma.empty();
   switch (survey.platform.cloud) {
     case Cloud::kNone:
-      if (survey.platform.virtual_machine && pair && flat_bus(survey) && !set_to(survey.platform, "NCCL_TOPO_FILE", "")) {
+      if (survey.platform.virtual_machine && pair && flat_bus(survey) &&
+          !set_to(survey.platform, "NCCL_TOPO_FILE", "")) {
         check.warn(
             "",
-            "a virtual machine with a flat PCI bus: NCCL finds no NIC near a GPU and may leave GPUDirect RDMA off; without ATS "
+            "a virtual machine with a flat PCI bus: NCCL finds no NIC near a GPU and may leave GPUDirect RDMA off; "
+            "without ATS "
             "and ACS direct translated on the host, it goes through the host's root complex, at a fraction of the rate",
-            "in the guest: NCCL_NET_GDR_LEVEL=SYS, or a topology file of the host: NCCL_TOPO_FILE (NCCL_TOPO_DUMP_FILE writes "
-            "one there); on the host: ATS of the NIC on (sudo mlxconfig -d DEVICE set ATS_ENABLED=true, then a power cycle; it "
+            "in the guest: NCCL_NET_GDR_LEVEL=SYS, or a topology file of the host: NCCL_TOPO_FILE (NCCL_TOPO_DUMP_FILE "
+            "writes "
+            "one there); on the host: ATS of the NIC on (sudo mlxconfig -d DEVICE set ATS_ENABLED=true, then a power "
+            "cycle; it "
             "stays) and ACS DirectTrans on the bridges above GPU and NIC, or a virtual PCIe switch for each pair");
       } else {
         check.skip("", "no cloud VM that is known");
@@ -209,7 +223,8 @@ void check_c2c(const Survey& survey, Findings& findings) {
 }
 
 void check_amd_gpus(const Survey& survey, Findings& findings) {
-  const Check check(findings, "amd-gpu", "memory of AMD GPUs reaches a NIC through amdgpu: as peer memory, or as dma-buf");
+  const Check check(findings, "amd-gpu",
+                    "memory of AMD GPUs reaches a NIC through amdgpu: as peer memory, or as dma-buf");
   const auto gpus = survey.amd_gpus();
   if (gpus.empty()) {
     check.skip("", "no AMD GPU");
@@ -241,8 +256,9 @@ void check_container(const Survey& survey, Findings& findings) {
   const bool shown = !survey.machine.list("/sys/class/infiniband").empty();
   const char* name = to_string(survey.platform.runtime);
   if (shown && !devices) {
-    check.fail("", fmt::format("{}: the host's RDMA devices are in /sys, but there is no /dev/infiniband in here", name),
-               container_devices(survey.platform))
+    check
+        .fail("", fmt::format("{}: the host's RDMA devices are in /sys, but there is no /dev/infiniband in here", name),
+              container_devices(survey.platform))
         .saw("/dev/infiniband", "missing");
   } else if (!shown) {
     check.skip("", fmt::format("{}: no RDMA device in /sys", name), container_devices(survey.platform));

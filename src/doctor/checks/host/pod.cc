@@ -44,21 +44,26 @@ std::string shut_device(const Survey& survey) {
 void judge_devices(const Survey& survey, const Check& check) {
   const bool there = !survey.machine.list("/dev/infiniband").empty();
   if (const std::string shut = shut_device(survey); there && !shut.empty()) {
-    check.fail("devices",
-               fmt::format("this pod sees /dev/infiniband and may not open {}: a mounted folder (hostPath) does not allow "
-                           "its devices; a device plugin or privilege is missing",
-                           shut),
-               "resources.limits: {rdma/hca_shared_devices_a: 1}, or the SR-IOV resource of this cluster, in place of "
-               "the hostPath; or securityContext: {privileged: true}")
+    check
+        .fail(
+            "devices",
+            fmt::format("this pod sees /dev/infiniband and may not open {}: a mounted folder (hostPath) does not allow "
+                        "its devices; a device plugin or privilege is missing",
+                        shut),
+            "resources.limits: {rdma/hca_shared_devices_a: 1}, or the SR-IOV resource of this cluster, in place of "
+            "the hostPath; or securityContext: {privileged: true}")
         .for_good("cluster side: a NicClusterPolicy with rdmaSharedDevicePlugin or sriovDevicePlugin")
         .saw("/dev/infiniband", "there; opening its device: Operation not permitted");
   } else if (there) {
     check.ok("devices", "/dev/infiniband is there");
   } else {
-    check.fail("devices", "this pod has no /dev/infiniband: it asked for no RDMA resource",
-               "resources.limits: {rdma/hca_shared_devices_a: 1}, or the SR-IOV resource of this cluster; 'kubectl describe node | grep "
-               "-A20 Allocatable' lists the names")
-        .for_good("cluster side: a NicClusterPolicy of the network operator with rdmaSharedDevicePlugin or sriovDevicePlugin")
+    check
+        .fail("devices", "this pod has no /dev/infiniband: it asked for no RDMA resource",
+              "resources.limits: {rdma/hca_shared_devices_a: 1}, or the SR-IOV resource of this cluster; 'kubectl "
+              "describe node | grep "
+              "-A20 Allocatable' lists the names")
+        .for_good(
+            "cluster side: a NicClusterPolicy of the network operator with rdmaSharedDevicePlugin or sriovDevicePlugin")
         .saw("/dev/infiniband", "missing");
   }
 }
@@ -70,9 +75,12 @@ void judge_lock(const Survey& survey, const Check& check) {
   } else if (!limit.soft_bytes) {
     check.ok("IPC_LOCK", "not granted, and not needed: memlock is unlimited");
   } else {
-    check.fail("IPC_LOCK", "this pod has neither the capability IPC_LOCK nor an unlimited memlock: registration ends in 'Cannot allocate "
-                           "memory'",
-               "securityContext: {capabilities: {add: [IPC_LOCK]}} in the container; OpenShift: an SCC that allows it")
+    check
+        .fail("IPC_LOCK",
+              "this pod has neither the capability IPC_LOCK nor an unlimited memlock: registration ends in 'Cannot "
+              "allocate "
+              "memory'",
+              "securityContext: {capabilities: {add: [IPC_LOCK]}} in the container; OpenShift: an SCC that allows it")
         .saw("/proc/self/status", "CapEff without bit 14 (CAP_IPC_LOCK)");
   }
 }
@@ -80,15 +88,20 @@ void judge_lock(const Survey& survey, const Check& check) {
 void judge_network(const Survey& survey, const Check& check) {
   const auto interfaces = survey.machine.list("/sys/class/net");
   const bool second = std::any_of(interfaces.begin(), interfaces.end(), [](const std::string& name) {
-    return name != "lo" && name != "eth0" && !name.starts_with("tunl") && !name.starts_with("ip6tnl") && !name.starts_with("sit");
+    return name != "lo" && name != "eth0" && !name.starts_with("tunl") && !name.starts_with("ip6tnl") &&
+           !name.starts_with("sit");
   });
-  const bool roce = std::any_of(survey.ports.begin(), survey.ports.end(), [](const Port& port) { return port.link_layer == "Ethernet"; });
+  const bool roce = std::any_of(survey.ports.begin(), survey.ports.end(),
+                                [](const Port& port) { return port.link_layer == "Ethernet"; });
   if (!roce) return;
   if (second) {
     check.ok("network", "an interface besides eth0 is there");
   } else {
-    check.fail("network", "this pod has eth0 alone: the RoCE interface is not in its network namespace, its GID table is empty",
-               "annotations: {k8s.v1.cni.cncf.io/networks: NAME-OF-THE-RDMA-NETWORK} in the pod (Multus), or hostNetwork: true")
+    check
+        .fail("network",
+              "this pod has eth0 alone: the RoCE interface is not in its network namespace, its GID table is empty",
+              "annotations: {k8s.v1.cni.cncf.io/networks: NAME-OF-THE-RDMA-NETWORK} in the pod (Multus), or "
+              "hostNetwork: true")
         .for_good("cluster side: SriovNetwork, HostDeviceNetwork or MacvlanNetwork of the network operator")
         .saw("/sys/class/net", "eth0 and lo only");
   }
@@ -106,10 +119,14 @@ void judge_gpu_side(const Survey& survey, const Check& check) {
   } else if (nvidia_driver(survey.machine).open && !dmabuf.works) {
     check.ok("GPU", "no peer memory module on the node; dma-buf may serve (open kernel module)");
   } else {
-    check.fail("GPU", "the node has no peer memory module: the GPU operator runs no nvidia-peermem container there",
-               "helm: --set driver.rdma.enabled=true; where the node has OFED itself: --set driver.rdma.useHostMofed=true; else the "
-               "network operator with ofedDriver (DOCA-OFED) first")
-        .for_good("or without peermem: driver.kernelModuleType=open and dma-buf (GPU operator 23.9 and later, Linux 5.12 and later)")
+    check
+        .fail("GPU", "the node has no peer memory module: the GPU operator runs no nvidia-peermem container there",
+              "helm: --set driver.rdma.enabled=true; where the node has OFED itself: --set "
+              "driver.rdma.useHostMofed=true; else the "
+              "network operator with ofedDriver (DOCA-OFED) first")
+        .for_good(
+            "or without peermem: driver.kernelModuleType=open and dma-buf (GPU operator 23.9 and later, Linux 5.12 and "
+            "later)")
         .saw("/proc/modules", "neither nvidia_peermem nor nv_peer_mem");
   }
 }
@@ -117,7 +134,8 @@ void judge_gpu_side(const Survey& survey, const Check& check) {
 }  // namespace
 
 void check_kubernetes(const Survey& survey, Findings& findings) {
-  const Check check(findings, "kubernetes", "a pod gets devices, locked memory and a second network only where its manifest asks for them");
+  const Check check(findings, "kubernetes",
+                    "a pod gets devices, locked memory and a second network only where its manifest asks for them");
   if (survey.platform.runtime != Runtime::kKubernetes) {
     check.skip("", "not in a pod");
     return;

@@ -60,10 +60,12 @@ void judge_source(const Survey& survey, const std::string& ofed, const Check& ch
     return;
   }
   if (!ofed.empty() && !facts.filename.empty() && !facts.from_ofed()) {
-    check.fail("mlx5_ib", fmt::format("OFED {} is installed, but the kernel's own (inbox) mlx5_ib is loaded: DEVX, peer "
-                                      "memory and newer verbs fail",
-                                      ofed),
-               kReinstall)
+    check
+        .fail("mlx5_ib",
+              fmt::format("OFED {} is installed, but the kernel's own (inbox) mlx5_ib is loaded: DEVX, peer "
+                          "memory and newer verbs fail",
+                          ofed),
+              kReinstall)
         .saw("modinfo mlx5_ib", "filename " + facts.filename)
         .saw("ofed_info -s", ofed);
     return;
@@ -118,8 +120,8 @@ struct Firmware {
   const char* least;
   const char* source;
 };
-// What NVIDIA shipped in 2022 and 2023 with drivers that know dma-buf: the firmware updater mlxup 4.22.1, and 4.24.0, the
-// first that lists BlueField-3.
+// What NVIDIA shipped in 2022 and 2023 with drivers that know dma-buf: the firmware updater mlxup 4.22.1, and 4.24.0,
+// the first that lists BlueField-3.
 constexpr const char* kMlxup4221 =
     "https://docs.nvidia.com/networking/display/mlxuprnv4221/Supported+Adapters+Cards+and+Firmware+Versions";
 constexpr const char* kMlxup4240 =
@@ -148,8 +150,9 @@ std::string firmware_cure(const Survey& survey, const std::string& address, cons
         "stays after a reboot",
         address, psid);
   }
-  return fmt::format("the firmware bundle of the server's or switch's maker for PSID {}: leave NVIDIA's generic image off it",
-                     psid.empty() ? "(sudo mstflint -d " + address + " query)" : psid);
+  return fmt::format(
+      "the firmware bundle of the server's or switch's maker for PSID {}: leave NVIDIA's generic image off it",
+      psid.empty() ? "(sudo mstflint -d " + address + " query)" : psid);
 }
 
 }  // namespace
@@ -168,7 +171,8 @@ void check_versions(const Survey& survey, Findings& findings) {
 }
 
 void check_firmware(const Survey& survey, Findings& findings) {
-  const Check check(findings, "firmware", "old firmware lacks features and carries faults that newer drivers trip over");
+  const Check check(findings, "firmware",
+                    "old firmware lacks features and carries faults that newer drivers trip over");
   std::map<std::string, std::string> by_model;
   for (const RdmaDevice& device : survey.rdma) {
     const PciFunction* function = survey.function(device.pci_address);
@@ -193,7 +197,8 @@ void check_firmware(const Survey& survey, Findings& findings) {
                  firmware_cure(survey, function->address, psid))
           .saw("source", least->source);
     } else if (!first && it->second != version) {
-      check.warn(device.name, fmt::format("firmware {}, where another adapter of the same model has {}", version, it->second),
+      check.warn(device.name,
+                 fmt::format("firmware {}, where another adapter of the same model has {}", version, it->second),
                  firmware_cure(survey, function->address, psid));
     } else {
       check.ok(device.name, version);

@@ -172,8 +172,9 @@ void check_ecn(const Survey& survey, Findings& findings) {
 }
 
 void check_traffic_class(const Survey& survey, Findings& findings) {
-  const Check check(findings, "traffic-class",
-                    "the traffic class of RoCE packets (DSCP) chooses their priority: in one without PFC they are lost under load");
+  const Check check(
+      findings, "traffic-class",
+      "the traffic class of RoCE packets (DSCP) chooses their priority: in one without PFC they are lost under load");
   for (const Port& port : survey.ports) {
     if (is_roce_port(survey, port)) judge_traffic_class(survey, port, check);
   }

@@ -61,7 +61,8 @@ std::optional<Filtering> rule_of_nft(std::string_view line, const NeededPort& po
   const bool leads_away = has_word(words, "jump") || has_word(words, "goto");
   if (!accepts && !refuses && !leads_away) return std::nullopt;
   const std::size_t dport = line.find("dport");
-  const bool protocol = line.find(port.protocol) != std::string_view::npos || line.find("th dport") != std::string_view::npos;
+  const bool protocol =
+      line.find(port.protocol) != std::string_view::npos || line.find("th dport") != std::string_view::npos;
   if (dport != std::string_view::npos) {
     std::string list(line.substr(dport + 5));
     list.resize(std::min(list.find(list.find('{') < list.size() ? '}' : '\0'), list.size()));
@@ -72,13 +73,15 @@ std::optional<Filtering> rule_of_nft(std::string_view line, const NeededPort& po
   }
   // Words that make no condition: what is left is a rule for every packet.
   const bool blanket = std::all_of(words.begin(), words.end(), [](std::string_view word) {
-    return word == "counter" || word == "packets" || word == "bytes" || word == "accept" || word == "drop" || word == "reject" ||
-           word == "with" || word.starts_with("icmp") || word == "type" || word.find_first_not_of("0123456789") == std::string_view::npos ||
-           word == "admin-prohibited" || word == "host-prohibited";
+    return word == "counter" || word == "packets" || word == "bytes" || word == "accept" || word == "drop" ||
+           word == "reject" || word == "with" || word.starts_with("icmp") || word == "type" ||
+           word.find_first_not_of("0123456789") == std::string_view::npos || word == "admin-prohibited" ||
+           word == "host-prohibited";
   });
   if (blanket) return accepts ? Filtering::kOpen : Filtering::kClosed;
-  const bool of_others = line.find("ct state") != std::string_view::npos || line.find("\"lo\"") != std::string_view::npos ||
-                         line.find("icmp") != std::string_view::npos || (accepts && refuses);
+  const bool of_others = line.find("ct state") != std::string_view::npos ||
+                         line.find("\"lo\"") != std::string_view::npos || line.find("icmp") != std::string_view::npos ||
+                         (accepts && refuses);
   return of_others || refuses ? std::nullopt : std::optional(Filtering::kUnknown);
 }
 
@@ -86,9 +89,11 @@ std::string command_to_open(const Survey& survey, const NeededPort& port) {
   if (survey.machine.read("/etc/ufw/ufw.conf").text.find("ENABLED=yes") != std::string::npos) {
     return "sudo ufw allow " + port.text();
   }
-  return fmt::format("sudo nft insert rule inet filter input {} dport {} accept  # with the names of table and chain of 'sudo nft list "
-                     "ruleset'",
-                     port.protocol, port.number);
+  return fmt::format(
+      "sudo nft insert rule inet filter input {} dport {} accept  # with the names of table and chain of 'sudo nft "
+      "list "
+      "ruleset'",
+      port.protocol, port.number);
 }
 
 void judge_firewalld(const std::string& listed, bool soft_roce, Findings& findings) {
@@ -123,13 +128,19 @@ bool judge_rules(const Survey& survey, const char* command, const std::string& r
   for (const NeededPort& port : needed_ports(soft_roce)) {
     const Filtering what = filtering(rules, port.protocol, port.number);
     if (what == Filtering::kClosed) {
-      check.warn(port.text(), fmt::format("the packet filter refuses {} ({})", port.text(), port.used_by), command_to_open(survey, port))
-          .for_good("the same rule in /etc/nftables.conf, or in what writes the rules here (ufw, firewalld, a container network)")
+      check
+          .warn(port.text(), fmt::format("the packet filter refuses {} ({})", port.text(), port.used_by),
+                command_to_open(survey, port))
+          .for_good(
+              "the same rule in /etc/nftables.conf, or in what writes the rules here (ufw, firewalld, a container "
+              "network)")
           .saw(command, "input is refused unless a rule accepts it");
     } else if (what == Filtering::kUnknown) {
-      check.ok(port.text(), fmt::format("the packet filter has rules by address or in other chains: whether {} passes depends on the "
-                                        "sender",
-                                        port.text()));
+      check.ok(
+          port.text(),
+          fmt::format("the packet filter has rules by address or in other chains: whether {} passes depends on the "
+                      "sender",
+                      port.text()));
     } else {
       check.ok(port.text(), fmt::format("the packet filter lets {} in", port.text()));
     }
@@ -197,11 +208,13 @@ Filtering iptables_filtering(std::string_view rules, std::string_view protocol, 
 }
 
 void judge_pasted_filter(std::string_view text, Findings& findings) {
-  const bool nft = text.find("hook input") != std::string_view::npos && text.find("type filter") != std::string_view::npos;
+  const bool nft =
+      text.find("hook input") != std::string_view::npos && text.find("type filter") != std::string_view::npos;
   const bool iptables = text.find("-P INPUT ") != std::string_view::npos;
   if (!nft && !iptables) return;
   for (const NeededPort& port : needed_ports(true)) {
-    const Filtering what = nft ? nft_filtering(text, port.protocol, port.number) : iptables_filtering(text, port.protocol, port.number);
+    const Filtering what =
+        nft ? nft_filtering(text, port.protocol, port.number) : iptables_filtering(text, port.protocol, port.number);
     const Check check = firewall_check(findings);
     if (what == Filtering::kClosed) {
       check.warn(port.text(), fmt::format("the packet filter refuses {} ({})", port.text(), port.used_by),
@@ -223,10 +236,12 @@ void check_firewall(const Survey& survey, Findings& findings) {
   const ProgramResult nft = survey.machine.run({"nft", "list", "ruleset"});
   if (nft.ok() && judge_rules(survey, "nft list ruleset", nft.output, nft_filtering, soft_roce, findings)) return;
   const ProgramResult iptables = survey.machine.run({"iptables", "-S"});
-  if (iptables.ok() && judge_rules(survey, "iptables -S", iptables.output, iptables_filtering, soft_roce, findings)) return;
+  if (iptables.ok() && judge_rules(survey, "iptables -S", iptables.output, iptables_filtering, soft_roce, findings))
+    return;
   const Check check = firewall_check(findings);
   if (survey.machine.read("/etc/ufw/ufw.conf").text.find("ENABLED=yes") != std::string::npos) {
-    check.skip("", "ufw is on; only root can see which ports it opens", "sudo ufw status; sudo ufw allow " + kControl.text());
+    check.skip("", "ufw is on; only root can see which ports it opens",
+               "sudo ufw status; sudo ufw allow " + kControl.text());
   } else {
     check.skip("", "only root can see whether packets are filtered", "sudo gdrperf doctor --only firewall");
   }

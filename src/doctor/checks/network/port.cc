@@ -100,7 +100,8 @@ void check_gids(std::span<const Port> ports, const Platform& platform, Findings&
     }
     // In a container the address is the host's to give, or in another namespace.
     const std::string give_address =
-        platform.container() ? container_network(platform) : fmt::format("sudo ip address add ADDRESS/24 dev {}", netdev_or(port, "NETDEV"));
+        platform.container() ? container_network(platform)
+                             : fmt::format("sudo ip address add ADDRESS/24 dev {}", netdev_or(port, "NETDEV"));
     if (best != nullptr) {
       check.ok(port.subject(), fmt::format("index {}: RoCE v2, {}", best->index, best->address));
     } else if (v2) {

@@ -69,13 +69,13 @@ void explain_driverless(const Survey& survey, const PciFunction& function, const
   const ProgramResult info = survey.machine.run({"modinfo", adapter.net_driver});
   if (info.end == ProgramResult::End::kExited && !info.ok() && info.output.find("not found") != std::string::npos) {
     check
-        .fail(
-            function.address,
-            fmt::format(
-                "an adapter of NVIDIA (Mellanox) without a driver: {} has no file for the kernel that runs ({})",
-                adapter.net_driver, survey.platform.kernel),
-            "build OFED (DOCA-OFED) again for 'uname -r' (dkms status), or install the kernel's own extra modules (Ubuntu: "
-            "linux-modules-extra, RHEL: kernel-modules-extra); it stays after a reboot")
+        .fail(function.address,
+              fmt::format(
+                  "an adapter of NVIDIA (Mellanox) without a driver: {} has no file for the kernel that runs ({})",
+                  adapter.net_driver, survey.platform.kernel),
+              "build OFED (DOCA-OFED) again for 'uname -r' (dkms status), or install the kernel's own extra modules "
+              "(Ubuntu: "
+              "linux-modules-extra, RHEL: kernel-modules-extra); it stays after a reboot")
         .saw("modinfo", first_line(info.output));
     return;
   }
@@ -183,7 +183,8 @@ void check_libibverbs(const Survey& survey, Findings& findings) {
   const Check check(findings, "libibverbs", "RDMA programs, this one too, reach devices through this library");
   const std::string error = survey.machine.libibverbs_error();
   if (!error.empty()) {
-    check.fail("", error, install_command(survey.machine, "libibverbs1 librdmacm1 ibverbs-providers", "libibverbs librdmacm"));
+    check.fail("", error,
+               install_command(survey.machine, "libibverbs1 librdmacm1 ibverbs-providers", "libibverbs librdmacm"));
   } else if (survey.machine.recorded()) {
     check.skip("", "a recording does not show it");
   } else {

@@ -214,8 +214,10 @@ void judge_pairs(const Pairs& pairs, const Platform& platform, const Check& chec
     return;
   }
   if (platform.virtual_machine || platform.container()) {
-    check.warn("", found, platform.virtual_machine ? "on the host of this virtual machine: sudo gdrperf doctor; a guest cannot change it"
-                                                   : "on the host, not in this container: sudo gdrperf doctor");
+    check.warn("", found,
+               platform.virtual_machine
+                   ? "on the host of this virtual machine: sudo gdrperf doctor; a guest cannot change it"
+                   : "on the host, not in this container: sudo gdrperf doctor");
     return;
   }
   check.warn("", found,

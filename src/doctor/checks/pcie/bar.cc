@@ -48,13 +48,16 @@ void judge_high_region(const std::string& subject, std::uint64_t end, bool virtu
     check.warn(subject, fmt::format("its memory lies at {:.0f} TiB: the hypervisor's MMIO base is too high", terabytes),
                "BIOS of the host: MMIO High Base of 12 TB or lower (not 56 TB); then start the VM again");
   } else {
-    check.ok(subject, fmt::format("at {:.0f} TiB; in virtual machines that is too high (BIOS: MMIO High Base)", terabytes));
+    check.ok(subject,
+             fmt::format("at {:.0f} TiB; in virtual machines that is too high (BIOS: MMIO High Base)", terabytes));
   }
 }
 
 void check_bars(const Survey& survey, Findings& findings) {
-  const Check bar1(findings, "bar1", "a NIC reaches GPU memory through this window: more than it holds is not registered");
-  const Check mmio(findings, "mmio", "addresses beyond the reach of guest or device end in errors (syndrome 0x51) after some transfers");
+  const Check bar1(findings, "bar1",
+                   "a NIC reaches GPU memory through this window: more than it holds is not registered");
+  const Check mmio(findings, "mmio",
+                   "addresses beyond the reach of guest or device end in errors (syndrome 0x51) after some transfers");
   std::vector<const PciFunction*> gpus = survey.gpus();
   for (const PciFunction* gpu : survey.amd_gpus()) gpus.push_back(gpu);
   for (const PciFunction* gpu : gpus) {
@@ -117,7 +120,8 @@ void check_pcie_settings(const Survey& survey, Findings& findings) {
     const bool shown = std::any_of(wanted.begin(), wanted.end(), [](const auto& each) { return each.max_payload > 0; });
     const Check check(findings, id, "only lspci -vvv as root shows these registers");
     if (shown) {
-      check.ok("", std::string(id) == "ats" ? "no ATS capability is shown: as it should be on bare metal" : "nothing against it");
+      check.ok("", std::string(id) == "ats" ? "no ATS capability is shown: as it should be on bare metal"
+                                            : "nothing against it");
     } else {
       check.skip("", "needs root and lspci", "sudo gdrperf doctor");
     }

@@ -54,7 +54,8 @@ void parse_qos(std::string_view text, FlowControl& flow) {
       at = at == std::string_view::npos ? value->size() : at + 5;
       for (std::string_view list = value->substr(at); !list.empty() && list[0] >= '0' && list[0] <= '9';) {
         flow.dscp_priority[leading_int(list)] = leading_int(*value);
-        list.remove_prefix(std::min(list.find(',') == std::string_view::npos ? list.size() : list.find(',') + 1, list.size()));
+        list.remove_prefix(
+            std::min(list.find(',') == std::string_view::npos ? list.size() : list.find(',') + 1, list.size()));
       }
     }
     // iproute2's dcb: "prio-pfc 0:off 1:off 2:off 3:on ..."
@@ -137,14 +138,14 @@ void judge_pauses(const Survey& survey, const Port& port, std::span<const PairVe
   const Pauses pauses = sent_pauses(survey.machine, port.netdev);
   if (through_cpu >= direct || pauses.frames < kManyPauses) return;
   check
-      .warn(
-          port.subject(),
-          fmt::format(
-              "{} pause frames of priority {} were sent: host memory (through the CPU) takes {:.0f} GB/s, GPU memory (Data Direct) "
-              "{:.0f} GB/s; receiving into host memory at the port's rate brakes the whole fabric",
-              pauses.frames, pauses.priority, through_cpu, direct),
-          "receive into GPU memory, or host buffers at no more than that rate: one port for them, or a NIC with two host links (Socket "
-          "Direct)")
+      .warn(port.subject(),
+            fmt::format("{} pause frames of priority {} were sent: host memory (through the CPU) takes {:.0f} GB/s, "
+                        "GPU memory (Data Direct) "
+                        "{:.0f} GB/s; receiving into host memory at the port's rate brakes the whole fabric",
+                        pauses.frames, pauses.priority, through_cpu, direct),
+            "receive into GPU memory, or host buffers at no more than that rate: one port for them, or a NIC with two "
+            "host links (Socket "
+            "Direct)")
       .saw("ethtool -S " + printable(port.netdev), fmt::format("tx_prio{}_pause: {}", pauses.priority, pauses.frames));
 }
 
@@ -160,7 +161,8 @@ void check_flow_control(const Survey& survey, Findings& findings) {
       return device.name == port.device && device.hardware();
     });
     if (!hardware) continue;
-    judge_flow(port.subject(), port.netdev, flow_of(survey.machine, port.netdev), port_lost_packets(survey, port), findings);
+    judge_flow(port.subject(), port.netdev, flow_of(survey.machine, port.netdev), port_lost_packets(survey, port),
+               findings);
   }
   if (of_this_check(findings, "flow-control") == 0) {
     flow_check(findings).skip("", "no ACTIVE RoCE port of a NIC");
