@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """compare --by relation on the software device: 9 pairs of sweeps of an unchanged link, and 9 of one that lost 5 %.
 
-usage: by_relation.py GDRPERF. Exit status 1 when a pair, or all of an unchanged link together, claims a difference, or when
-the planted loss is not found in every row.
+usage: by_relation.py GDRPERF. Exit status 1 when a pair, or all of an unchanged link together, claims a difference, or
+when the planted loss is not found in every row.
 """
 
 import json

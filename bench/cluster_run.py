@@ -47,7 +47,8 @@ def planned(binary, ranks, duration, document, path):
 
 
 def beside(what, unit, plan, real):
-    print(f"{what}: planned {plan:.4g}{unit}, really {real:.4g}{unit}: {100 * (plan / real - 1):+.1f} %   (wanted within 20 %)")
+    print(f"{what}: planned {plan:.4g}{unit}, really {real:.4g}{unit}: {100 * (plan / real - 1):+.1f} %   (wanted "
+          f"within 20 %)")
 
 
 def main():
@@ -59,7 +60,8 @@ def main():
         path = os.path.join(folder, "first.json")
         first, here, _ = run(binary, ranks, slow, rate, "100ms", path)
         start = first["test"]["start_s"]
-        print(f"{ranks} ranks: all here {here:.2f} s after mpirun's start; the first round {start:.2f} s after rank 0's   (wanted < 5 s)", flush=True)
+        print(f"{ranks} ranks: all here {here:.2f} s after mpirun's start; the first round {start:.2f} s after rank "
+              f"0's   (wanted < 5 s)", flush=True)
         rounds, seconds, gigabytes = planned(binary, ranks, "250ms", first, path)
         kept = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 else os.path.join(folder, "second.json")
         second, _, words = run(binary, ranks, slow, rate, "250ms", kept)

@@ -3,9 +3,11 @@
 
 usage: bench/endless.py [--seconds N] [--dips N]
 
-Dips: the rate of a modelled link is changed to a fifth for a second while a run goes on; where the run's intervals date it is
-compared with the clock at which the device's configuration was changed, which the device follows within milliseconds.
-Memory: resident memory of a client, both ends in it, over N seconds. Figures are of the software device on this machine.
+Dips: the rate of a modelled link is changed to a fifth for a second while a run goes on; where the run's intervals
+date it is compared with the clock at which the device's configuration was changed, which the device follows within
+milliseconds.
+Memory: resident memory of a client, both ends in it, over N seconds. Figures are of the software device on this
+machine.
 """
 import argparse
 import contextlib
@@ -76,7 +78,8 @@ def date_dips(count, folder):
         if nearest is None:
             print("  a dip was not seen")
             continue
-        print(f"  dip of {end - start:.4f} s: dated {off(nearest) * 1e3:+.1f} ms off, {(nearest['duration_s'] - (end - start)) * 1e3:+.1f} ms too long, "
+        print(f"  dip of {end - start:.4f} s: dated {off(nearest) * 1e3:+.1f} ms off, "
+              f"{(nearest['duration_s'] - (end - start)) * 1e3:+.1f} ms too long, "
               f"at {nearest['mean_gbps'] / 8:.3f} GB/s")
     print(f"  {len(dips)} dips told, {len(changes)} made")
 
@@ -87,7 +90,8 @@ def watch_memory(seconds, folder):
         for _ in range(10):
             time.sleep(seconds / 10)
             last = records(path)[-1]
-            print(f"  {last['start_s'] + last['duration_s']:8.1f} s  {last['mean_gbps'] / 8:7.3f} GB/s  {resident_kib(client.pid)} KiB resident, "
+            print(f"  {last['start_s'] + last['duration_s']:8.1f} s  {last['mean_gbps'] / 8:7.3f} GB/s  "
+                  f"{resident_kib(client.pid)} KiB resident, "
                   f"{resident_kib(client.pid) - first:+d}", flush=True)
 
 

@@ -3,10 +3,10 @@
 
 usage: bench/loaded_latency.py [--seconds N]
 
-A port is one queue. A message of the stream occupies it for W. Behind a stream of as many messages as it may have in flight (d), each
-message of the test waits for all of them: a round takes d W. Of a stream at a share u of the link one message is due every W / u; a message
-of the test that comes at any time (--rate) waits longer than x with probability (W - x) u / W. Without load a read takes two latencies.
-Figures are of the software device on this machine.
+A port is one queue. A message of the stream occupies it for W. Behind a stream of as many messages as it may have in
+flight (d), each message of the test waits for all of them: a round takes d W. Of a stream at a share u of the link one
+message is due every W / u; a message of the test that comes at any time (--rate) waits longer than x with probability
+(W - x) u / W. Without load a read takes two latencies. Figures are of the software device on this machine.
 """
 import argparse
 
@@ -42,14 +42,17 @@ def main():
     parser.add_argument("--seconds", default="3", help="of each run (default %(default)s)")
     options = parser.parse_args()
     print(f"software device, link {LINK}; stream of 64 KiB: W = {W_US:.1f} us; {options.seconds} s each; us")
-    print(f"{'test':>9} {'--load':>10} {'idle p50':>9} {'p50':>10} {'by queue':>10} {'off %':>7} {'p99':>10} {'by queue':>10} {'off %':>7} {'p50 x':>7} {'p99 x':>7}")
+    print(f"{'test':>9} {'--load':>10} {'idle p50':>9} {'p50':>10} {'by queue':>10} {'off %':>7} {'p99':>10} "
+          f"{'by queue':>10} {'off %':>7} {'p50 x':>7} {'p99 x':>7}")
     for words, p50, p99 in cases():
         one = peers.gdrperf_record([*words, "-s", "2", "-d", "soft0", "--peer-dev", "soft1", "-D",
                                     f"{options.seconds}s"], DEVICES)
         under = one["under_load"]
         got50, got99 = (one["latency"][name] / 1e3 for name in ("p50_ns", "p99_ns"))
-        print(f"{words[0]:>9} {words[2]:>10} {under['idle_p50_ns'] / 1e3:9.2f} {got50:10.2f} {p50:10.2f} {(got50 / p50 - 1) * 100:7.2f} "
-              f"{got99:10.2f} {p99:10.2f} {(got99 / p99 - 1) * 100:7.2f} {under['p50_ratio']:7.2f} {under['p99_ratio']:7.2f}", flush=True)
+        print(f"{words[0]:>9} {words[2]:>10} {under['idle_p50_ns'] / 1e3:9.2f} {got50:10.2f} {p50:10.2f} "
+              f"{(got50 / p50 - 1) * 100:7.2f} "
+              f"{got99:10.2f} {p99:10.2f} {(got99 / p99 - 1) * 100:7.2f} {under['p50_ratio']:7.2f} "
+              f"{under['p99_ratio']:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ def main():
     options = parser.parse_args()
     by_device = options.limiter == "hw"
     options.softnic = options.softnic or ("soft0:pacing=on" if by_device else "soft0")
-    print(f"software device '{options.softnic}', {options.seconds} s each, the rate kept by the {'device' if by_device else 'sender'}")
+    print(f"software device '{options.softnic}', {options.seconds} s each, the rate kept by the "
+          f"{'device' if by_device else 'sender'}")
     print(f"{'test':>9} {'size':>5} {'--rate':>8} {'--burst':>8} {'asked /s':>12} {'left /s':>12} {'off %':>8}")
     for test, size, rate, burst in CASES:
         if by_device and test == "read_bw":

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Several threads and rails on the software device: their sum beside the truth, how far apart they begin, and how message rate grows.
+"""Several threads and rails on the software device: their sum beside the truth, how far apart they begin, and how
+message rate grows.
 
 usage: bench/rails.py [--seconds N] [--runs N] [--most-threads N]
 
-Rails: eight modelled ports, whose rate is known. Threads: writes of 8 bytes on the device that completes at once, at 1 to N threads of
-the client; the server's threads rest. Growth is the rate over that of one thread and their number. Beside it as many processes of one
-thread, on the same CPUs at the same time: what they do not reach either, the machine does not give. Figures are of the software device
-on this machine.
+Rails: eight modelled ports, whose rate is known. Threads: writes of 8 bytes on the device that completes at once, at 1
+to N threads of the client; the server's threads rest. Growth is the rate over that of one thread and their number.
+Beside it as many processes of one thread, on the same CPUs at the same time: what they do not reach either, the
+machine does not give. Figures are of the software device on this machine.
 """
 import argparse
 import concurrent.futures
@@ -27,7 +28,8 @@ def rails(seconds, runs):
             one = peers.gdrperf_record(["write_bw", "--rails", "all", "-s", "64K", "-t", "16", "-D", f"{seconds}s"],
                                        devices)
             total, truth = one["bw"]["mean_gbps"] / 8, RAILS * rate / 1e3
-            print(f"{rate / 1e3:12.3f} {truth:9.4f} {total:9.4f} {(total / truth - 1) * 100:7.3f} {one['parts']['start_spread_us']:16.1f}  {one['parts']['slowest']}", flush=True)
+            print(f"{rate / 1e3:12.3f} {truth:9.4f} {total:9.4f} {(total / truth - 1) * 100:7.3f} "
+                  f"{one['parts']['start_spread_us']:16.1f}  {one['parts']['slowest']}", flush=True)
 
 
 def million_per_second(one):
@@ -45,7 +47,8 @@ def apart(words, places):
 
 def threads(seconds, runs, most):
     print(f"\nthreads, null device, write_bw of 8 bytes, {seconds} s, median of {runs}; million messages per second")
-    print(f"{'threads':>8} {'Mpps':>9} {'growth':>7} {'began within us':>16} {'processes':>10} {'growth':>7} {'threads/processes':>18}")
+    print(f"{'threads':>8} {'Mpps':>9} {'growth':>7} {'began within us':>16} {'processes':>10} {'growth':>7} "
+          f"{'threads/processes':>18}")
     alone = None
     for count in range(1, most + 1):
         words = ["write_bw", "-s", "8", "-D", f"{seconds}s"]
@@ -58,7 +61,8 @@ def threads(seconds, runs, most):
             others.append(apart(words, [(each["cpu"], each["server_cpu"]) for each in parts["each"]]))
         rate, other = statistics.median(rates), statistics.median(others)
         alone = alone or (rate, other)
-        print(f"{count:8} {rate:9.2f} {rate / alone[0] / count:7.3f} {spread:16.1f} {other:10.2f} {other / alone[1] / count:7.3f} "
+        print(f"{count:8} {rate:9.2f} {rate / alone[0] / count:7.3f} {spread:16.1f} {other:10.2f} "
+              f"{other / alone[1] / count:7.3f} "
               f"{rate / other:18.3f}", flush=True)
 
 

@@ -40,8 +40,10 @@ def main():
             for _ in range(options.repeat):
                 loads.append(browser.open(page))
                 drawn.append(browser.run("gdrperf.drawnAfterMs") / 1000)
-        print(f"64 pairs x 24 sizes x 8 tests: document {os.path.getsize(source) / 1e6:.1f} MB, page {os.path.getsize(page) / 1e6:.2f} MB, "
-              f"made in {made:.1f} s; loaded after {statistics.median(loads):.2f} s, all drawn after {statistics.median(drawn):.2f} s")
+        print(f"64 pairs x 24 sizes x 8 tests: document {os.path.getsize(source) / 1e6:.1f} MB, page "
+              f"{os.path.getsize(page) / 1e6:.2f} MB, "
+              f"made in {made:.1f} s; loaded after {statistics.median(loads):.2f} s, all drawn after "
+              f"{statistics.median(drawn):.2f} s")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Every test over every transport on one device: what it reaches there, or in whose words it is refused. Prints Markdown.
+"""Every test over every transport on one device: what it reaches there, or in whose words it is refused. Prints
+Markdown.
 
 usage: bench/verbs_table.py [--device NAME] [--seconds N]
 
-Both ends are in one process (--local). Bandwidth in GB/s, of 64 KiB, over UD of 1 KiB; latency in microseconds (p50), of 8 bytes. Without
---device it is the software device. On the kernel's Soft-RoCE: scripts/softroce-vm bench/verbs_table.py --device rxe0
+Both ends are in one process (--local). Bandwidth in GB/s, of 64 KiB, over UD of 1 KiB; latency in microseconds (p50),
+of 8 bytes. Without --device it is the software device. On the kernel's Soft-RoCE: scripts/softroce-vm
+bench/verbs_table.py --device rxe0
 """
 import argparse
 import json

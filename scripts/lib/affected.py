@@ -6,8 +6,9 @@ Usage: affected.py choose BUILD SECONDS PROCESSES SUITE...
 
 'choose' prints, by name, the tests of the suites to run: those that have not passed with the files they
 read as these are now. Those that never passed come all; of the others as many as their last times allow for
-SECONDS, the failed first, then those that waited longest; at least one where SECONDS are many. The number left for another time is told on stderr.
-'note' remembers how the tests of a log went. What is remembered is in BUILD/test-results.json.
+SECONDS, the failed first, then those that waited longest; at least one where SECONDS are many. The number left for
+another time is told on stderr. 'note' remembers how the tests of a log went. What is remembered is in
+BUILD/test-results.json.
 """
 
 import hashlib

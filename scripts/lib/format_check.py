@@ -53,7 +53,8 @@ def main():
             return 3
         lines = spaced(text)
         for at, blanks in wrong:
-            print(f"{file}:{lines[at][2]}: error: wants {blanks!r} before {''.join(it[0] for it in lines[at:at + 8])} [clang-format]")
+            print(f"{file}:{lines[at][2]}: error: wants {blanks!r} before {''.join(it[0] for it in lines[at:at + 8])} "
+                  f"[clang-format]")
         count += len(wrong)
     return 1 if count else 0
 

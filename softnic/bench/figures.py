@@ -312,7 +312,8 @@ def tcp(rounds):
         ratios = [one / other for one, other in pairs]
         ratio = statistics.median(ratios)
         row("write_bw 1 MiB / iperf3", f"{ratio:.2f}", "", ">= 0.9", ratio >= 0.9,
-            f"{statistics.median(one for one, _ in pairs):.2f} GB/s, iperf3 {statistics.median(other for _, other in pairs):.2f}, "
+            f"{statistics.median(one for one, _ in pairs):.2f} GB/s, iperf3 "
+            f"{statistics.median(other for _, other in pairs):.2f}, "
             f"ratios {min(ratios):.2f} to {max(ratios):.2f}")
         for operation in ("send_lat", "write_lat"):
             pairs = [(ends.gdrperf(operation, "-s", "8", "-D", "0.5s")["latency"]["p50_ns"], ends.pingpong())
@@ -320,7 +321,8 @@ def tcp(rounds):
             ratios = [one / other for one, other in pairs]
             ratio = statistics.median(ratios)
             row(f"{operation} 8 B / TCP ping-pong", f"{ratio:.2f}", "", "<= 1.3", ratio <= 1.3,
-                f"{statistics.median(one for one, _ in pairs):.0f} ns, ping-pong {statistics.median(other for _, other in pairs):.0f}, "
+                f"{statistics.median(one for one, _ in pairs):.0f} ns, ping-pong "
+                f"{statistics.median(other for _, other in pairs):.0f}, "
                 f"ratios {min(ratios):.2f} to {max(ratios):.2f}")
     finally:
         hosts.close()

@@ -57,7 +57,8 @@ def ask_at_once(peers, message):
 
 
 def memory(row):
-    """--max-memory 128M, and 16 or 64 runs of 120 MiB at the same time: one is served, the others are refused in words."""
+    """--max-memory 128M, and 16 or 64 runs of 120 MiB at the same time: one is served, the others are refused in
+    words."""
     count = 63 if row.long else 15
     with serve("--max-memory", "128M", weighed=True) as server:
         row.serves(server)

@@ -193,7 +193,8 @@ def metrics(row):
 
 
 def two_writers(row):
-    """Two processes write one baseline, or one document, at the same time, and some are killed: each file is whole, always."""
+    """Two processes write one baseline, or one document, at the same time, and some are killed: each file is whole,
+    always."""
     with tempfile.TemporaryDirectory() as folder:
         documents = []
         for index in range(6):

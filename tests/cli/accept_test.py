@@ -12,7 +12,8 @@ GPU = '<object type="PCIDev" pci_busid="0000:{0:02x}:00.0" pci_type="0302 [10de:
       '<object type="OSDev" name="cuda{1}" osdev_type="5"><info name="NVIDIAUUID" value="GPU-{1}"/></object></object>'
 NIC = '<object type="PCIDev" pci_busid="0000:{0:02x}:00.0" pci_type="0200 [15b3:1021] [15b3:0000] 00" pci_link_speed="63.0">' \
       '<object type="OSDev" name="mlx5_{1}" osdev_type="3"><info name="NodeGUID" value="1:2:3:{1}"/></object></object>'
-# So slow that a busy machine keeps up, and a quarter of it is asked; the planted pair has a tenth of what its relation has.
+# So slow that a busy machine keeps up, and a quarter of it is asked; the planted pair has a tenth of what its relation
+# has.
 LINKS = "PIX rate=0.2GB/s,latency=5us\nPHB rate=0.2GB/s,latency=5us\nSYS rate=0.16GB/s,latency=5us\n"
 PLANTED = "GPU5:mlx5_5 rate=0.02GB/s,latency=5us   # x1 in place of x16\n"
 FLOORS = "all 0.05GB/s   # what is asked of each\nSYS 0.04GB/s\n"

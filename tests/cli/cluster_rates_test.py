@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What `gdrperf cluster` holds against the links' rates, with nothing beside it: a planted slow NIC is named and nothing
-else, by plain processes, by mpirun and by servers; a plan is what a run then takes; other forms of its result."""
+"""What `gdrperf cluster` holds against the links' rates, with nothing beside it: a planted slow NIC is named and
+nothing else, by plain processes, by mpirun and by servers; a plan is what a run then takes; other forms of its
+result."""
 
 import json
 import os
@@ -71,7 +72,8 @@ class Rates(ClusterTest):
         plan = support.run("cluster", "--plan", "--ranks", RANKS, "-D", "250ms", "--small", "0", "--nic-rate",
                            f"{document['typical_gbytes']}GB/s")
         self.assertEqual(plan.code, 0, plan)
-        self.assertIn(f"{test['rounds']} rounds of {test['runs_per_round']} runs each, {len(document['measurements']) // 2} links", plan.out)
+        self.assertIn(f"{test['rounds']} rounds of {test['runs_per_round']} runs each, "
+                      f"{len(document['measurements']) // 2} links", plan.out)
         planned = float(plan.out.split("data: ")[1].split(" GB")[0])
         moved = sum(rate for _, _, rate in document["measurements"]) * test["duration_s"]
         self.assertAlmostEqual(planned, moved, delta=0.2 * moved)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`gdrperf cluster` over the software device: how ranks come together, by which launchers, how they are lost and a job goes
-on, and what is written down. Whether it names what is slow: cluster_rates_test.py."""
+"""`gdrperf cluster` over the software device: how ranks come together, by which launchers, how they are lost and a job
+goes on, and what is written down. Whether it names what is slow: cluster_rates_test.py."""
 
 import json
 import os

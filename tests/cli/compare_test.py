@@ -182,7 +182,8 @@ class Verdicts(Folder):
             for mark in ("\x1b", "\u009b", "\u202e"):
                 self.assertNotIn(mark, text)
         # In the page a name is code, which no pipe and no backtick ends.
-        self.assertIn("`write_bw/HOST/host:mlx5\ufffd[2J\ufffd\\|<img src=x>?@all\ufffd\ufffd# x>host:mlx5_0/64` | regression |",
+        self.assertIn("`write_bw/HOST/host:mlx5\ufffd[2J\ufffd\\|<img src=x>?@all\ufffd\ufffd# x>host:mlx5_0/64` | "
+                      "regression |",
                       page)
 
     def test_an_improvement_shows_its_own_p(self):

@@ -344,7 +344,8 @@ class Pandas(CliTest):
         lines = re.search(r"`(pandas\.read_json\(.*?\))`", page).group(1)
         shown = subprocess.run([SYSTEM_PYTHON, "-c", example + f"lines = {lines}\n" +
                                 "print(list(runs['size_bytes']), list(runs['median_gbps'] > 0))\n"
-                                "print(list(writes['size_bytes']), list(writes['bw.median_gbps'] > 0), list(writes['client.device']))\n"
+                                "print(list(writes['size_bytes']), list(writes['bw.median_gbps'] > 0), "
+                                "list(writes['client.device']))\n"
                                 "print(list(lines['op']))"], cwd=folder, capture_output=True, text=True, check=False)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertEqual(shown.stdout.splitlines(), ["[64, 4096, 64, 4096] [True, True, False, False]",

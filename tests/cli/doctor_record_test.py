@@ -96,8 +96,10 @@ class Record(CliTest):
                      "sys/class/infiniband/mlx5_0/ports/1/gids/0": "fe80:0000:0000:0000:ea9e:49ff:fe35:6eaa\n",
                      "sys/class/infiniband/mlx5_0/ports/1/gids/3": "0000:0000:0000:0000:0000:ffff:c0a8:2a11\n",
                      "sys/class/infiniband/mlx5_0/ports/1/gids/4": "2a02:0db9:0001:0002:0000:0000:0000:0007\n",
-                     "proc/cmdline": "ip=192.168.42.17::192.168.42.1 console=ttyS0 root=UUID=6f1c2d3e-4a5b-6c7d-8e9f-001122334455\n",
-                     "proc/version": "Linux version 5.15.0.91 127.0.0.1 02:0a:f7:cc:dd:ee fe80::ea9e:49ff:fe35:6eaa 0000:3b:00.0 at 12:34:56\n",
+                     "proc/cmdline": "ip=192.168.42.17::192.168.42.1 console=ttyS0 "
+                                     "root=UUID=6f1c2d3e-4a5b-6c7d-8e9f-001122334455\n",
+                     "proc/version": "Linux version 5.15.0.91 127.0.0.1 02:0a:f7:cc:dd:ee fe80::ea9e:49ff:fe35:6eaa "
+                                     "0000:3b:00.0 at 12:34:56\n",
                      "proc/driver/nvidia/gpus/0000:3b:00.0/information": "GPU UUID: GPU-12345678-9abc-def0-1234-56789abcdef0\nSerial Number: 1324021012345\n"}
             for name, text in texts.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)

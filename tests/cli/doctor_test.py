@@ -165,7 +165,8 @@ class Doctor(CliTest):
 
     def test_words_of_a_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".words") as file:
-            file.write("class: ours\nsource: our logs\n\ncheck: ours\nverdict: WARN\nline: ourfs lost\nfound: it went away\n"
+            file.write("class: ours\nsource: our logs\n\ncheck: ours\nverdict: WARN\nline: ourfs lost\nfound: it went "
+                       "away\n"
                        "why: it does\nfix: bring it back\n")
             file.flush()
             done = subprocess.run([BINARY, "doctor", "--words", file.name, "--read", "-"], input="ourfs lost it\n",

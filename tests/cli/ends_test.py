@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SIGTERM ends every command, whatever it waits for. Prints a table: command, times it was sent, longest wait for the end."""
+"""SIGTERM ends every command, whatever it waits for. Prints a table: command, times it was sent, longest wait for the
+end."""
 
 import concurrent.futures
 import os

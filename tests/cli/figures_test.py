@@ -191,7 +191,8 @@ class Stopped(CliTest):
                 self.assertEqual(code, 0, client.err)
                 self.expect_named(end)
 
-    @support.not_emulated("without process_vm_writev() the device copies in the server's thread, for which the client waits")
+    @support.not_emulated("without process_vm_writev() the device copies in the server's thread, for which the client "
+                          "waits")
     def test_a_server_stopped_before_it_reads_start_is_named(self):
         """The client is told that all is ready and runs; the server, stopped meanwhile, would otherwise begin to watch
         only when the run is over."""

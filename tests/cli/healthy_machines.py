@@ -1,4 +1,5 @@
-"""Forty servers without a fault, as text recordings: CPUs, GPUs, NICs, fabrics and kernels in the combinations that are sold."""
+"""Forty servers without a fault, as text recordings: CPUs, GPUs, NICs, fabrics and kernels in the combinations that
+are sold."""
 
 CPUS = {"spr": ("GenuineIntel", 6, 143, "Intel(R) Xeon(R) Platinum 8480+"),
         "emr": ("GenuineIntel", 6, 207, "INTEL(R) XEON(R) PLATINUM 8568Y+"),
@@ -22,9 +23,11 @@ NICS = {"cx7": ("0x15b3", "0x1021", "mlx5_core", "mlx5_ib", "28.43.2026", "400 G
 
 DMESG = ["[    0.000000] DMAR: IOMMU enabled",
          "[    0.500000] pci 0000:00:1c.0: BAR 13: no space for [io  size 0x1000]",
-         "[    1.100000] pcieport 0000:20:01.0: pciehp: Slot #12 AttnBtn- PwrCtrl- MRL- AttnInd- PwrInd- HotPlug+ Surprise+",
+         "[    1.100000] pcieport 0000:20:01.0: pciehp: Slot #12 AttnBtn- PwrCtrl- MRL- AttnInd- PwrInd- HotPlug+ "
+         "Surprise+",
          "[    2.000000] mlx5_core 0000:23:00.0: 252.048 Gb/s available PCIe bandwidth (32.0 GT/s PCIe x16 link)",
-         "[    2.100000] mlx5_core 0000:23:00.0: mlx5_pcie_event:301:(pid 9): PCIe slot advertised sufficient power (75W).",
+         "[    2.100000] mlx5_core 0000:23:00.0: mlx5_pcie_event:301:(pid 9): PCIe slot advertised sufficient power "
+         "(75W).",
          "[    2.200000] mlx5_core 0000:23:00.0: Port module event: module 0, Cable plugged",
          "[    3.000000] nvidia: loading out-of-tree module taints kernel.",
          "[    3.100000] nvidia: module license 'NVIDIA' taints kernel.",
@@ -61,7 +64,8 @@ class Machine:
 
 
 def machine(cpu, gpu, nic, fabric, kernel, stack, pairs=8, guest=False, spare=False, mode="passthrough"):
-    """stack: "ofed" with nvidia_peermem, or "inbox" with dma-buf; fabric: "ib" or "roce"; spare: each NIC has a second port without a cable."""
+    """stack: "ofed" with nvidia_peermem, or "inbox" with dma-buf; fabric: "ib" or "roce"; spare: each NIC has a second
+    port without a cable."""
     m = Machine()
     probe, names = [], []
     vendor, device, driver, module, firmware, rate, name_of = NICS[nic]
@@ -154,8 +158,10 @@ def host(m, cpu, gpu, module, driver, kernel, stack, guest, names, probe, amd):
     m.file("/etc/os-release", "ID=ubuntu\nVERSION_ID=\"24.04\"\nID_LIKE=debian")
     m.file("/proc/cmdline", "root=/dev/sda1 ro quiet iommu=pt")
     m.file("/proc/self/limits",
-           "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         unlimited"
-                                "            unlimited            bytes\nMax open files            1048576              1048576              files")
+           "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         "
+           "unlimited"
+                                "            unlimited            bytes\nMax open files            1048576            "
+                                "  1048576              files")
     modules = [module, driver, "ib_uverbs", "ib_core", "rdma_ucm", "rdma_cm"]
     if amd:
         modules.append("amdgpu")

@@ -32,8 +32,8 @@ class Measured(CliTest):
 @rates
 class FullQueue(Measured):
     def test_a_full_queue_by_arithmetic(self):
-        """Each read waits for the 16 of the stream that were queued before it; for 15 where the stream's thread was held up.
-        A busy machine gets three tries. bench/loaded_latency.py has more, closer."""
+        """Each read waits for the 16 of the stream that were queued before it; for 15 where the stream's thread was
+        held up. A busy machine gets three tries. bench/loaded_latency.py has more, closer."""
         for _ in range(3):
             one, result = self.measured("read_lat", "--local", *ENDS, "-s", "2", "--load", "100%", "-D", "1500ms",
                                         env=LINK)

@@ -96,7 +96,8 @@ class OtherShells(CliTest):
         self.assertLessEqual(options_of("write_bw") - {"-h"}, set(words))
         for name in options_of("write_bw") - {"-h"}:
             self.assertRegex(fish,
-                             rf"(?m)^complete -c gdrperf -n '__fish_seen_subcommand_from write_bw'.* -[sl] {name.lstrip('-')} ")
+                             rf"(?m)^complete -c gdrperf -n '__fish_seen_subcommand_from write_bw'.* -[sl] "
+                             rf"{name.lstrip('-')} ")
         self.assertRegex(fish, r"-l path -r -f -a 'direct staged both' -d ")
         self.assertIn("-a write_bw -d 'Bandwidth of RDMA write'\n", fish)
 

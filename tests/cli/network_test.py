@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a run says of the network by the counters of both ends' ports: loss that is injected is found, a clean run is not flagged.
+"""What a run says of the network by the counters of both ends' ports: loss that is injected is found, a clean run is
+not flagged.
 
 usage: network_test.py GDRPERF SCHEMA [--runs N]     N (3) with loss, ten times as many without
 """

@@ -73,7 +73,8 @@ class Outside(CliTest):
 
     def test_escapes_in_captures(self):
         path = pathlib.Path(self.folder.name, "capture.txt")
-        path.write_text(f"mlx5_core 0000:3b:00.0: {ESCAPES} firmware error\nmlx5_0 {ESCAPES} local_work_queue catastrophic error\n"
+        path.write_text(f"mlx5_core 0000:3b:00.0: {ESCAPES} firmware error\nmlx5_0 {ESCAPES} local_work_queue "
+                        f"catastrophic error\n"
                         f"hca_id: {ESCAPES}\n  transport: InfiniBand (0)\n  state: PORT_DOWN (1)\n")
         for words in (["doctor"], ["doctor", "--fix-script"], ["doctor", "--json"]):
             result = run(*words, "--read", path)

@@ -79,7 +79,8 @@ class Parts(CliTest):
             self.assertIn("rail soft7", result.err)
 
     def test_the_slow_rail_is_named(self):
-        slow = dict(RAILS, SOFTNIC=RAILS["SOFTNIC"].replace("soft2:", "soft2:slow=2,"))
+        # So slow that a thread which waits for its CPU half of the time is faster.
+        slow = dict(RAILS, SOFTNIC=RAILS["SOFTNIC"].replace("soft2:", "soft2:slow=8,"))
         one, result = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1,soft2,soft3", "-s", "64K", "-D",
                                     "800ms", env=slow)
         self.assertEqual(one["parts"]["slowest"], "rail soft2")
@@ -262,7 +263,8 @@ class Parts(CliTest):
         for words, text in ((("--rails", "mlx5_0,mlx5_1,mlx5_2"),
                              "GPUs of the rails: mlx5_0 GPU2 (PHB), mlx5_1 GPU1 (PIX), mlx5_2 GPU0 (PIX)\n"),
                             (("--rails", "mlx5_2,mlx5_1", "--peer-rails", "mlx5_0,mlx5_2", "--peer-buffer", "cuda"),
-                             "mlx5_2 GPU0 (PIX), mlx5_1 GPU1 (PIX); at the server: mlx5_0 GPU2 (PHB), mlx5_2 GPU0 (PIX)\n"),
+                             "mlx5_2 GPU0 (PIX), mlx5_1 GPU1 (PIX); at the server: mlx5_0 GPU2 (PHB), mlx5_2 GPU0 "
+                             "(PIX)\n"),
                             (("--rails", "mlx5_0,mlx5_1,mlx5_2,mlx5_1"), " GPU0 (PIX, shared)\n")):
             result = run(*plan, *words, env=nics)
             self.expect_ok(result)

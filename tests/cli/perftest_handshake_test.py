@@ -1,4 +1,5 @@
-"""gdrperf at one end and the installed perftest, unmodified, at the other: both roles of six tests, and what goes wrong."""
+"""gdrperf at one end and the installed perftest, unmodified, at the other: both roles of six tests, and what goes
+wrong."""
 
 import concurrent.futures
 import json

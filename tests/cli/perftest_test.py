@@ -93,7 +93,8 @@ TOGETHER = {"--report-per-port": ["-O", "-D", "1"], "--tph_mem": ["--ph", "1", "
 
 class Options(CliTest):
     def test_the_page_has_the_table(self):
-        rows = "".join(f"| {', '.join(f'`{flag}`' for flag in flags)}{' ' if value else ''}{' '.join(value)} | {fate} | {text} |\n"
+        rows = "".join(f"| {', '.join(f'`{flag}`' for flag in flags)}{' ' if value else ''}{' '.join(value)} | {fate} "
+                       f"| {text} |\n"
                        for flags, value, fate, text in table())
         page = PAGE.read_text(encoding="utf-8")
         before, found, after = page.partition(HEAD)
@@ -125,7 +126,8 @@ class Options(CliTest):
                 self.try_option(flags[0], value, fate, text)
 
     def try_option(self, flag, value, fate, text):
-        # Where both ends are is in the way of -h and -V. -o is perftest's own under its name, and else the file of --format.
+        # Where both ends are is in the way of -h and -V. -o is perftest's own under its name, and else the file of
+        # --format.
         ends = [] if flag in ("-h", "-V") else ["127.0.0.1" if "source_ip" in flag else "--local", "--dry-run"]
         test = "ib_read_bw" if flag == "-o" else TESTS.get(flag, "write_bw")
         result = run(test, *ends, flag, *([VALUES.get(flag, "1")] if value else []), *TOGETHER.get(flag, []))

@@ -85,7 +85,8 @@ class Runs(ScenarioTest):
         self.expect_error(run("run", path, "--only", "smal"), 2, "--only 'smal'", "small writes")
 
     def test_one_that_fails_is_noted_and_the_next_begins(self):
-        path = self.scenario("[global]\nlocal\nsoftnic\niters = 50\n[wrong device]\ntest = write_bw\nib-dev = mlx9_9\n[fine]\ntest = write_bw\n")
+        path = self.scenario("[global]\nlocal\nsoftnic\niters = 50\n[wrong device]\ntest = write_bw\nib-dev = "
+                             "mlx9_9\n[fine]\ntest = write_bw\n")
         out = os.path.join(self.scratch(), "out.json")
         result = run("run", path, "--json", out)
         self.assertEqual(result.code, 2, str(result))
@@ -96,7 +97,8 @@ class Runs(ScenarioTest):
         self.assertEqual([test["exit_code"] for test in document["scenario"]["tests"]], [2, 0])
 
     def test_a_required_figure_that_is_missed_is_the_exit_code(self):
-        path = self.scenario("[global]\nlocal\nsoftnic\niters = 50\n[a]\ntest = write_bw\nmin-gbps = 1e9\n[b]\ntest = write_bw\n")
+        path = self.scenario("[global]\nlocal\nsoftnic\niters = 50\n[a]\ntest = write_bw\nmin-gbps = 1e9\n[b]\ntest = "
+                             "write_bw\n")
         result = run("run", path, "--quiet")
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("MISSED", result.out)
@@ -114,7 +116,8 @@ class Runs(ScenarioTest):
         self.assertEqual(test["runs"], {"HOST": {"write_bw": [0, 1]}})  # of both devices
 
     def test_ctrl_c_ends_it_and_says_what_is_missing(self):
-        path = self.scenario("[global]\nlocal\nsoftnic\n[first]\ntest = write_bw\niters = 50\n[long]\ntest = write_bw\nduration = 500s\n"
+        path = self.scenario("[global]\nlocal\nsoftnic\n[first]\ntest = write_bw\niters = 50\n[long]\ntest = "
+                             "write_bw\nduration = 500s\n"
                              "[never]\ntest = write_bw\n")
         out = os.path.join(self.scratch(), "out.json")
         with Background("run", path, "--json", out, "--progress") as scenario:

@@ -68,7 +68,8 @@ class Topo(MachineTest):
 
     def test_a_header_that_a_terminal_broke_is_one(self):
         path = self.write("wrapped.txt",
-                          "        GPU0    GPU1    mlx5_0  CPU\nAffinity NUMA Affinity\nGPU0     X      NV18    PIX     0-47    0\n"
+                          "        GPU0    GPU1    mlx5_0  CPU\nAffinity NUMA Affinity\nGPU0     X      NV18    PIX   "
+                          "  0-47    0\n"
                                          "GPU1    NV18     X      SYS     48-95   1\nmlx5_0  PIX     SYS      X\n")
         shown = run("topo", "--nvidia-smi", path)
         self.expect_ok(shown)

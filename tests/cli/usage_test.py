@@ -54,8 +54,10 @@ class Help(CliTest):
         result = run("--version")
         self.expect_ok(result)
         self.assertRegex(result.out,
-                         r"^gdrperf \d+\.\d+\.\d+ \(.+\)\nlibibverbs: (\d+\.\d+\.\d+\.\d+ of rdma-core \d+\.\d+, )?/\S+\n"
-                                     r"CUDA runtime: (\d+\.\d+|not built in)\nNVIDIA driver: .+\nkernel: Linux \S+ \S+\n$")
+                         r"^gdrperf \d+\.\d+\.\d+ \(.+\)\nlibibverbs: (\d+\.\d+\.\d+\.\d+ of rdma-core \d+\.\d+, "
+                         r")?/\S+\n"
+                                     r"CUDA runtime: (\d+\.\d+|not built in)\nNVIDIA driver: .+\nkernel: Linux \S+ "
+                                     r"\S+\n$")
 
     def test_nothing_typed_is_a_usage_error_with_help(self):
         result = run()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Eight "hosts" as namespaces of network, host name and mounts, each with a daemon of OpenMPI of its own, one rank on each
-and one software device, which the others reach over TCP.
+"""Eight "hosts" as namespaces of network, host name and mounts, each with a daemon of OpenMPI of its own, one rank on
+each and one software device, which the others reach over TCP.
 
 usage: hosts_test.py GDRPERF     exit 0 passed, 1 failed, 77 skipped (says why)
 """

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The indexed Job and the JobSet of scripts/cluster/kubernetes, replayed: each pod is a process in namespaces of its own
-(network, host name), as on a node of its own with `hostNetwork`, with the environment that the Job controller sets, the headless service's
-names in /etc/hosts, and the arguments of the manifest. Its software device is reached over TCP.
+"""The indexed Job and the JobSet of scripts/cluster/kubernetes, replayed: each pod is a process in namespaces of its
+own (network, host name), as on a node of its own with `hostNetwork`, with the environment that the Job controller
+sets, the headless service's names in /etc/hosts, and the arguments of the manifest. Its software device is reached
+over TCP.
 
 usage: job_test.py GDRPERF     exit 0 passed, 1 failed, 77 skipped (says why)
 """

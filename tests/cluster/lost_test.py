@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks of one host under mpirun, of which some are killed in the middle of the measurement: they are named, the partners
-that they would have met are paired anew, and a result comes.
+"""Ranks of one host under mpirun, of which some are killed in the middle of the measurement: they are named, the
+partners that they would have met are paired anew, and a result comes.
 
 usage: lost_test.py GDRPERF [RANKS]     exit 0 passed, 1 failed, 77 skipped (says why)
 

@@ -68,8 +68,9 @@ def host_address(i):
 
 
 def write_devices(work, names, slow):
-    """The software device of each of make_hosts(), `work`/NAME.softnic for SOFTNIC=@FILE: it is reached over TCP, and what is
-    in flight on its link takes longer (0.26 s) than a busy machine is late. That of host `slow` is 20 % slower."""
+    """The software device of each of make_hosts(), `work`/NAME.softnic for SOFTNIC=@FILE: it is reached over TCP, and
+    what is in flight on its link takes longer (0.26 s) than a busy machine is late. That of host `slow` is 20 %
+    slower."""
     write(f"{work}/token", os.urandom(32).hex())
     for i, name in enumerate(names):
         link = "rate=2MB/s,react=500ms" + (",slow=1.25" if i == slow else "")

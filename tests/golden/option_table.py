@@ -43,7 +43,8 @@ def check_columns(text, produced, name):
 
 
 def check_options(produced, schema, schema_path):
-    """What the schema says of options that follow from the option table alone; docs/reference/formats.md says how they are named."""
+    """What the schema says of options that follow from the option table alone; docs/reference/formats.md says how they
+    are named."""
     failures = 0
     properties = schema["$defs"]["run"]["properties"]
     options = options_of(produced)

@@ -235,7 +235,8 @@ def check_fields(produced, schema, schema_path):
                 file.write(text[:begin] + table + text[end:])
         else:
             failures += 1
-            print("FAIL docs/reference/formats.md: its table of fields is another one (UPDATE_GOLDEN=1 accepts the new one)")
+            print("FAIL docs/reference/formats.md: its table of fields is another one (UPDATE_GOLDEN=1 accepts the "
+                  "new one)")
     for line in table.splitlines()[2:]:
         _, name, unit, _, place, _ = (cell.strip().strip("`") for cell in line.split("|"))
         node = schema["$defs"]["run"]

@@ -28,8 +28,8 @@ GPUS = gpu_count()
 
 def environment(**more):
     env = {name: value for name, value in os.environ.items() if not name.startswith("NCCL_")}
-    # NCCL asks for libibverbs.so by its name; and in front of libc as well, since it reads sysfs. Devices at no place on
-    # the PCI bus are all one card to it, and it would make one NIC of them: not with NCCL_NET_MERGE_LEVEL=LOC.
+    # NCCL asks for libibverbs.so by its name; and in front of libc as well, since it reads sysfs. Devices at no place
+    # on the PCI bus are all one card to it, and it would make one NIC of them: not with NCCL_NET_MERGE_LEVEL=LOC.
     env.update(LD_LIBRARY_PATH=os.path.dirname(STANDIN), LD_PRELOAD=STANDIN, SOFTNIC="soft0;soft1", NCCL_NET="IB",
                NCCL_NET_PLUGIN="none", NCCL_NET_MERGE_LEVEL="LOC",
                NCCL_IB_HCA="=soft0:1,soft1:1", NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1", NCCL_SOCKET_IFNAME="lo",
@@ -71,7 +71,8 @@ class Nccl(unittest.TestCase):
     def test_straight_between_gpus(self):
         text = self.all_reduce(NCCL_NET_GDR_LEVEL="SYS", NCCL_NET_GDR_READ="1", NCCL_DMABUF_ENABLE="1")
         if "GDRDMA" not in text:
-            self.skipTest("NCCL takes no GPU memory for the network here (no dma-buf of the driver's, no nvidia-peermem)")
+            self.skipTest("NCCL takes no GPU memory for the network here (no dma-buf of the driver's, no "
+                          "nvidia-peermem)")
 
     def test_both_devices_at_once(self):
         self.all_reduce(NCCL_IB_HCA="=soft0:1,soft1:1", NCCL_MIN_NCHANNELS="4", NCCL_NET_GDR_LEVEL="LOC",

@@ -179,7 +179,8 @@ class Page(support.CliTest):
         self.assertEqual((suspect["nic"], suspect["way"]), (41, "sends"))
         self.open(path)
         self.assertEqual(self.browser.run("document.querySelectorAll('.cluster .effect').length"), 64)
-        self.assertEqual(self.browser.run("[...document.querySelectorAll('.cluster .suspect')].map((one) => one.closest('tr').querySelector('th').textContent)"),
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('.cluster .suspect')].map((one) => "
+                                          "one.closest('tr').querySelector('th').textContent)"),
                          ["vm, rank 41"])
         self.assertEqual(self.series("cluster-0"), {"sends": 64, "receives": 64})
         self.assertIn("NIC vm nic41 (rank 41), rail 0 is slow", self.text("#verdict"))
@@ -222,7 +223,8 @@ class Page(support.CliTest):
             each["client"]["counters"] = {"port_xmit_packets": 10, "out_of_sequence": i + 1}
         self.open(made)
         self.assertIn("2 rose, 1 of errors", self.text("#counters summary"))
-        rows = self.browser.run("[...document.querySelectorAll('#counters tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+        rows = self.browser.run("[...document.querySelectorAll('#counters tbody tr')].map((row) => "
+                                "[...row.cells].map((cell) => cell.textContent))")
         last = len(SIZES)
         self.assertEqual(rows, [["client mlx5_0", "out_of_sequence (!)", f"+{last * (last + 1) // 2}", str(last)],
                                 ["client mlx5_0", "port_xmit_packets", f"+{10 * last}", str(last)]])
@@ -342,7 +344,8 @@ class Page(support.CliTest):
             each["bw"]["median_gbps"] *= factor
         self.open(before, after)
         self.browser.choose("#changes-0", "all")
-        widths = self.browser.run("Object.fromEntries([...document.querySelectorAll('.compare tbody tr')].map((row) => [row.cells[4].textContent, parseFloat(row.querySelector('i').style.width)]))")
+        widths = self.browser.run("Object.fromEntries([...document.querySelectorAll('.compare tbody tr')].map((row) "
+                                  "=> [row.cells[4].textContent, parseFloat(row.querySelector('i').style.width)]))")
         self.assertAlmostEqual(widths["+751.0 %"], 50, places=3)
         self.assertAlmostEqual(widths["+80.0 %"], 50 * 0.2745, places=1)
         self.assertAlmostEqual(widths["-50.0 %"], 50 * 0.3237, places=1)

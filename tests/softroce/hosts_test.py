@@ -32,9 +32,11 @@ def commands(out):
               f"({gdrperf} serve --once -p {ONCE_PORT} 2>once.err; echo $? >once.server) &",
               f"exec {gdrperf} serve 2>server.err"]
     client = [f"cd {folder}", f"{boot} >boot.2",
-              "until grep -q serving server.err && grep -q 'waiting for one client' once.err; do sleep 0.2; done 2>/dev/null"]
+              "until grep -q serving server.err && grep -q 'waiting for one client' once.err; do sleep 0.2; done "
+              "2>/dev/null"]
     for name, words in CASES.items():
-        client += [f"timeout -k 5 {guest.CASE_TIMEOUT_S} {gdrperf} {words} {guest.RXE_ADDRESS} --json - >{name}.out 2>{name}.err",
+        client += [f"timeout -k 5 {guest.CASE_TIMEOUT_S} {gdrperf} {words} {guest.RXE_ADDRESS} --json - >{name}.out "
+                   f"2>{name}.err",
                    f"echo $? >{name}.status"]
     # A client that did not get through leaves the server waiting for one.
     client.append("[ \"$(cat once.status)\" != 0 ] || until [ -s once.server ]; do sleep 0.2; done")

@@ -87,8 +87,8 @@ class Sweep(unittest.TestCase):
                 for i in range(ROUNDS)]
 
     def beside_perftest(self, what, unit, theirs, ours):
-        """Prints both; scripts/test shows such lines. Soft-RoCE in emulation is far too noisy for more than a sanity bound,
-        and for none where the machine stood still in some of the rounds."""
+        """Prints both; scripts/test shows such lines. Soft-RoCE in emulation is far too noisy for more than a sanity
+        bound, and for none where the machine stood still in some of the rounds."""
         print()  # unittest's own line is not ended yet
         for name, figures in (("perftest", theirs), ("gdrperf", ours)):
             listed = ", ".join(f"{it:.4g}" for it in figures)
@@ -97,7 +97,8 @@ class Sweep(unittest.TestCase):
         print(f"figure: {what}: ratio     {ratio:8.3f} (gdrperf / perftest)")
         for name, figures in (("perftest", theirs), ("gdrperf", ours)):
             if max(figures) > 5 * min(figures):
-                self.skipTest(f"the rounds of {name} are too far apart to judge {what}: the emulated machine was held up")
+                self.skipTest(f"the rounds of {name} are too far apart to judge {what}: the emulated machine was held "
+                              f"up")
         self.assertTrue(0.2 < ratio < 5, f"{what}: {ratio}")
 
     def need_perftest(self):

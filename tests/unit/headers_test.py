@@ -79,7 +79,8 @@ def compile_unit(names):
 
 
 def errors(names):
-    """Of each header that does not compile, what the compiler says. A unit that fails is told apart header by header."""
+    """Of each header that does not compile, what the compiler says. A unit that fails is told apart header by
+    header."""
     done = compile_unit(names)
     if done.returncode == 0:
         return []

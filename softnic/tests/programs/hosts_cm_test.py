@@ -68,8 +68,10 @@ class RdmaCm(hosts_pair.Pair):
         try:
             self.await_group(0, group, receiver)
             # No datagram of the device's, then one whose sender has another secret: neither is in the way of good ones.
-            rubbish = (f"import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('{CLIENT_ADDRESS}', 0))\n"
-                       f"for n in (0, 1, 135, 136, 500, 9000): s.sendto(b'softnic\\n\\2\\0\\0\\0'[:n] + os.urandom(n), ('{group}', 4791))")
+            rubbish = (f"import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+                       f"s.bind(('{CLIENT_ADDRESS}', 0))\n"
+                       f"for n in (0, 1, 135, 136, 500, 9000): s.sendto(b'softnic\\n\\2\\0\\0\\0'[:n] + "
+                       f"os.urandom(n), ('{group}', 4791))")
             for words, softnic in (([sys.executable, "-c", rubbish], self.softnic()),
                                    (send, f"soft0:tcp=on,token={other}"),
                                    (send, self.softnic())):
@@ -86,7 +88,8 @@ class RdmaCm(hosts_pair.Pair):
         # As the kernel's Soft-RoCE does.
         taken = self.start(0, [sys.executable, "-c",
                                "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-                                                     "s.bind(('', 4791)); print('ready', flush=True); time.sleep(1000)"], self.softnic())
+                                                     "s.bind(('', 4791)); print('ready', flush=True); "
+                                                     "time.sleep(1000)"], self.softnic())
         group = "239.77.1.3"
         words = ["mckey", "-m", group, "-b", SERVER, "-C", "5"]
         try:
@@ -103,7 +106,8 @@ class RdmaCm(hosts_pair.Pair):
             taken.kill()
             taken.communicate()
         self.assertEqual((sender.returncode, receiver.returncode), (0, 0), f"{said}\n{heard}")
-        self.assertIn(f"the group {group} has the members of this host alone: UDP port 4791 on cable0: Address already in use", heard)
+        self.assertIn(f"the group {group} has the members of this host alone: UDP port 4791 on cable0: Address "
+                      f"already in use", heard)
 
     def test_perftest_over_rdma_cm(self):
         for line in ("ib_write_bw -n 200", "ib_send_bw -s 4096 -n 200", "ib_send_lat -n 200",

@@ -1,4 +1,5 @@
-"""What the tests of the software device between two network namespaces share: a server in one, a client in the other."""
+"""What the tests of the software device between two network namespaces share: a server in one, a client in the
+other."""
 
 import ipaddress
 import os
@@ -90,7 +91,7 @@ class Pair(unittest.TestCase):
             code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port,
                                                        softnic=softnic,
                                                       group=group)
-            if not re.search(programs.BUSY, told):
+            if not re.search(programs.BUSY, told + heard):
                 break
         self.assertEqual((code, server_code), (0, 0), f"{words}\n{told}\n{heard}")
         self.assertRegex(told, shows)

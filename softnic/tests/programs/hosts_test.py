@@ -102,7 +102,8 @@ class Between(hosts_pair.Pair):
         code, said, _ = self.gdrperf(["write_bw", "-n", "10"], client_softnic=f"soft0:tcp=on,token={other}")
         self.assertNotEqual(code, 0)
         self.assertRegex(said,
-                         r"softnic: peer 10\.77\.0\.[12] not reached: the two ends share no secret: give both the same token=FILE")
+                         r"softnic: peer 10\.77\.0\.[12] not reached: the two ends share no secret: give both the "
+                         r"same token=FILE")
 
     def test_without_a_token_one_user_meets_himself(self):
         if self.hosts.user_namespace:
@@ -133,7 +134,8 @@ class Between(hosts_pair.Pair):
     def test_another_version_is_refused_in_words(self):
         # 1: another version; its own is 99.
         script = ("import socket, struct; s = socket.create_server(('', 4791)); print('ready', flush=True)\n"
-                  "while True:\n c = s.accept()[0]; c.recv(80); c.sendall(b'softnic\\n' + struct.pack('<II', 99, 1) + bytes(48))")
+                  "while True:\n c = s.accept()[0]; c.recv(80); c.sendall(b'softnic\\n' + struct.pack('<II', 99, 1) + "
+                  "bytes(48))")
         strange = self.start(1, [sys.executable, "-c", script], "soft1")
         try:
             self.assertEqual(strange.stdout.readline().strip(), "ready")
@@ -143,7 +145,8 @@ class Between(hosts_pair.Pair):
             strange.kill()
             strange.communicate()
         self.assertRegex(told + heard,
-                         r"has another version of the software device \(its TCP protocol is 99, here it is 2\): use the same build")
+                         r"has another version of the software device \(its TCP protocol is 99, here it is 2\): use "
+                         r"the same build")
 
     def test_a_killed_end_is_told_at_once(self):
         server = self.start(0, ["ib_write_bw", "-d", "soft0", "-p", PORT, "-D", "60"], self.softnic())

@@ -287,7 +287,10 @@ def await_name(pattern: str, process: subprocess.Popen) -> bool:
 
 
 def tail(label: str, text: str) -> str:
-    return "".join(f"    {label}: {line}\n" for line in text.splitlines()[-TAIL_LINES:])
+    """The last lines, and before them what a program said of a busy machine: stderr comes before what it printed."""
+    lines = text.splitlines()
+    shown = [line for line in lines[:-TAIL_LINES] if re.search(BUSY, line)] + lines[-TAIL_LINES:]
+    return "".join(f"    {label}: {line}\n" for line in shown)
 
 
 class Runner:

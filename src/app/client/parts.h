@@ -34,6 +34,9 @@ bool has_parts(const TestSpec& spec);
 /// is of each rail where `spec` has a list. Throws usage_error where there is too little to deal.
 std::vector<PartPlan> plan_parts(const TestSpec& spec, const Rails& rails);
 
+/// The latency test beside an incast (--victim), as one more client.
+TestSpec victim_spec(const TestSpec& spec, const Rails& rails);
+
 /// All parts of `spec` at the same time, each on a thread and by a connection of its own; the record of their sum.
 /// Throws the first failure, which names its part.
 report::RunRecord run_parts(Client& client, const TestSpec& spec);

@@ -30,12 +30,14 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
   const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
     command.add_option_function<std::string>(name, take, help)->type_name(type);
   };
-  value(flags::kRank, "N", "this process (default: from the launcher's environment)", [options](const std::string& text) {
-    options->by_hand.rank = static_cast<int>(parse_integer(text, flags::kRank, 0, 1 << 20));
-  });
-  value(flags::kRanks, "N", "number of processes (default: from the launcher's environment)", [options](const std::string& text) {
-    options->by_hand.ranks = static_cast<int>(parse_integer(text, flags::kRanks, 1, 1 << 20));
-  });
+  value(flags::kRank, "N", "this process (default: from the launcher's environment)",
+        [options](const std::string& text) {
+          options->by_hand.rank = static_cast<int>(parse_integer(text, flags::kRank, 0, 1 << 20));
+        });
+  value(flags::kRanks, "N", "number of processes (default: from the launcher's environment)",
+        [options](const std::string& text) {
+          options->by_hand.ranks = static_cast<int>(parse_integer(text, flags::kRanks, 1, 1 << 20));
+        });
   value(flags::kRoot, "HOST[:PORT]",
         fmt::format("where rank 0 listens (default: from the launcher's environment, port {})", kClusterPort),
         [options](const std::string& text) { take_root(*options, text); });
@@ -45,14 +47,20 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         "leaves by host, and switches between NICs: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
         [options](const std::string& text) { options->topology = text; });
   add_expect_option(command, options->expected);
-  value("--hosts", "HOST[:PORT],...", "ranks are these hosts, on which 'gdrperf serve --cluster' runs; no launcher is needed",
+  value("--hosts", "HOST[:PORT],...",
+        "ranks are these hosts, on which 'gdrperf serve --cluster' runs; no launcher is needed",
         [options](const std::string& text) { options->hosts = text; });
   value("--devices", "DEV[,DEV]", "NICs of this rank (default: all with an active port)",
         [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
-  value(flags::kToken, "FILE", "admit only ranks with this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
+  value(flags::kToken, "FILE",
+        "admit only ranks with this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
         [options](const std::string& text) { options->token = text; });
-  value("--fanout", "N", fmt::format("fan-out of the tree of ranks, the same for all (default: {}, above {} ranks)", kTreeFanout, kStarMost),
-        [options](const std::string& text) { options->fanout = static_cast<int>(parse_integer(text, "--fanout", 2, 256)); });
+  value("--fanout", "N",
+        fmt::format("fan-out of the tree of ranks, the same for all (default: {}, above {} ranks)", kTreeFanout,
+                    kStarMost),
+        [options](const std::string& text) {
+          options->fanout = static_cast<int>(parse_integer(text, "--fanout", 2, 256));
+        });
   value("--start-timeout", "TIME", "time to wait for all ranks (default: 60s)", [options](const std::string& text) {
     options->start_patience = parse_duration(text, "--start-timeout");
   });
@@ -70,8 +78,11 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   value("-s,--size", "SIZE", "bytes per message (default: 1M)",
         [options](const std::string& text) { options->test.size_bytes = parse_size(text, "-s"); });
   value("--small", "SIZE", "bytes of small messages; latency at both sizes, too; 0: bandwidth of -s alone (default: 8)",
-        [options](const std::string& text) { options->test.small_bytes = text == "0" ? 0 : parse_size(text, "--small"); });
-  value("--buffer", "KIND", "host, gpu (of the GPU nearest to each NIC) or staged (the same through host memory) (default: host)",
+        [options](const std::string& text) {
+          options->test.small_bytes = text == "0" ? 0 : parse_size(text, "--small");
+        });
+  value("--buffer", "KIND",
+        "host, gpu (of the GPU nearest to each NIC) or staged (the same through host memory) (default: host)",
         [options](const std::string& text) { options->test.buffer = parse_cluster_buffer(text); });
   value("--patterns", "NAME[,NAME]",
         "also bisection, ring, incast (2 to 32 to one, with a victim), all (simultaneously), "
@@ -107,12 +118,20 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
           kMostInDocument));
   value("--resume", "FILE", "continue the job that wrote FILE by --json, with the same ranks and options (rank 0)",
         [options](const std::string& text) { options->resume = text; });
-  value("--baseline", "FILE", "an earlier result, or a folder of some (gdrperf baseline add): also name NICs that are 5 % slower than there (rank 0)",
+  value("--baseline", "FILE",
+        "an earlier result, or a folder of some (gdrperf baseline add): also name NICs that are 5 % slower than there "
+        "(rank 0)",
         [options](const std::string& text) { options->baseline = text; });
   value("--format", "FORMAT", "print for prometheus, slurm (drain lines), kubernetes (labels, taints) or markdown",
         [options](const std::string& text) { options->format = text; });
   value("--from", "FILE", "saved result to print with --format, or to plan with (--plan); measures nothing",
         [options](const std::string& text) { options->from = text; });
+}
+
+void add_plan_options(CLI::App& command, const std::shared_ptr<ClusterOptions>& options) {
+  const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
+    command.add_option_function<std::string>(name, take, help)->type_name(type);
+  };
   command.add_flag("--plan", options->plan, "print rounds, time, data and load of --ranks nodes, and start nothing");
   value("--rails", "N", "for --plan: NICs per node (default: 1)", [options](const std::string& text) {
     options->rails = static_cast<int>(parse_integer(text, "--rails", 1, 64));
@@ -126,6 +145,7 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
 void add_cluster_options(CLI::App& command, const std::shared_ptr<ClusterOptions>& options) {
   add_start_options(command, options);
   add_measure_options(command, options);
+  add_plan_options(command, options);
 }
 
 }  // namespace gdrperf::app

@@ -31,10 +31,8 @@ namespace {
 
 constexpr const char* kAsPerftest = "--as-perftest";
 constexpr const char* kJsonFile = "perftest_out.json";
-constexpr double kMebibyte = 1 << 20;
 // perftest's 5000 messages take about as long; 23 sizes of -a are over within 20 s.
 constexpr std::chrono::milliseconds kCapAsPerftest{500};
-constexpr std::chrono::seconds kIntervalAsPerftest{5};
 
 /// perftest reads "100M" as 100, whatever stands behind the number.
 double limit_of(const std::string& text, const std::string& flag, PerftestTyped& typed) {
@@ -57,13 +55,6 @@ using TakePerftest = void (*)(ClientOptions&, PerftestTyped&, const std::string&
 void take_json(ClientOptions&, PerftestTyped& typed, const std::string& file, const std::string& flag) {
   // --out_json says that there is a file, --out_json_file which, in any order.
   if (typed.json_file.empty() || flag == "--out_json_file") typed.json_file = file.empty() ? kJsonFile : file;
-}
-
-/// "run.gdrperf.json" of "run.json".
-std::string document_beside(const std::string& file) {
-  constexpr std::string_view kSuffix = ".json";
-  const bool suffixed = file.ends_with(kSuffix);
-  return file.substr(0, file.size() - (suffixed ? kSuffix.size() : 0)) + ".gdrperf.json";
 }
 
 void take_least_rate(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
@@ -128,7 +119,8 @@ void take_retries(ClientOptions& options, PerftestTyped& typed, const std::strin
 }
 
 void take_rate_units(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
-  if (text != "M" && text != "g" && text != "p") throw usage_error(fmt::format("{} '{:.20}': give M, g or p", flag, text));
+  if (text != "M" && text != "g" && text != "p")
+    throw usage_error(fmt::format("{} '{:.20}': give M, g or p", flag, text));
   typed.rate_unit = text[0];
 }
 
@@ -186,13 +178,16 @@ std::string_view long_name(const PerftestOption& option) {
   return last.substr(std::min(last.find_first_not_of('-'), last.size()));
 }
 
-void act(const PerftestOption& option, ClientOptions& options, PerftestTyped& typed, const std::string& flag, const std::string& text) {
-  if (option.fate == PerftestFate::kRefused) throw usage_error(fmt::format("{}: {}", flag, option.text), option.instead);
+void act(const PerftestOption& option, ClientOptions& options, PerftestTyped& typed, const std::string& flag,
+         const std::string& text) {
+  if (option.fate == PerftestFate::kRefused)
+    throw usage_error(fmt::format("{}: {}", flag, option.text), option.instead);
   if (option.fate == PerftestFate::kIgnored) {
     typed.notes.push_back(fmt::format("{} changes nothing: {}", flag, option.text));
     return;
   }
-  const auto* found = std::find_if(kTakers.begin(), kTakers.end(), [&](const Taken& each) { return each.name == long_name(option); });
+  const auto* found =
+      std::find_if(kTakers.begin(), kTakers.end(), [&](const Taken& each) { return each.name == long_name(option); });
   if (found != kTakers.end()) found->take(options, typed, text, flag);
 }
 
@@ -265,9 +260,12 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
     // All of them would make a start half as long again.
     if (each.fate == PerftestFate::kSame || !may_be_typed(each.flags)) continue;
     for (const std::string& name : spellings(each, command)) {
-      const auto given = [&each, &options, &typed, name](const std::string& text) { act(each, options, typed, name, text); };
-      CLI::Option* option = *each.value == 0 ? command.add_flag_callback(name, [given] { given(""); })
-                                             : command.add_option_function<std::string>(name, given)->type_name(each.value);
+      const auto given = [&each, &options, &typed, name](const std::string& text) {
+        act(each, options, typed, name, text);
+      };
+      CLI::Option* option = *each.value == 0
+                                ? command.add_flag_callback(name, [given] { given(""); })
+                                : command.add_option_function<std::string>(name, given)->type_name(each.value);
       option->group("");
     }
   }
@@ -277,71 +275,6 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
     options.output.format = report::parse_format("perftest");
     options.output.table = TableFor::kNobody;
   })->group("");
-}
-
-void require_typed(PerftestTyped& typed, Test test, std::span<const std::uint64_t> sizes, OutputOptions& output) {
-  if (test.metric == Metric::kLatency) {
-    if (typed.least_rate || typed.least_mpps)
-      typed.notes.push_back(
-          fmt::format("{} changes nothing: {} measures no rate", typed.least_rate ? "-w" : "-y", to_string(test)));
-    return;
-  }
-  const auto require = [&](double gbps) { output.required.min_gbps = std::max(gbps, output.required.min_gbps.value_or(0)); };
-  if (typed.least_rate) {
-    const bool gigabits = output.rate_unit == report::RateUnit::kGigabits;
-    require(gigabits ? *typed.least_rate : gigabits_from_gigabytes(*typed.least_rate * kMebibyte / 1e9));
-  }
-  if (!typed.least_mpps) return;
-  if (sizes.size() != 1) {
-    throw usage_error("-y: a message rate is asked of one size", fmt::format("give one -s, or {} for all sizes", flags::kMinGbps));
-  }
-  require(gigabits_from_gigabytes(*typed.least_mpps * static_cast<double>(sizes.front()) / 1e3));
-}
-
-std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop) {
-  if (!typed.by_name || !stop.forever) return std::nullopt;
-  const std::chrono::nanoseconds every = stop.duration.value_or(kIntervalAsPerftest);
-  stop.duration.reset();
-  // perftest runs on as well, whatever -n is.
-  stop.iterations.reset();
-  return std::chrono::duration<double>(every).count();
-}
-
-void settle_out_json(PerftestTyped& typed, OutputOptions& output) {
-  if (typed.json_file.empty()) return;
-  if (typed.by_name) {
-    output.perftest_json = typed.json_file;
-    if (output.json.empty()) output.json = document_beside(typed.json_file);
-    return;
-  }
-  output.json = typed.json_file;
-  typed.notes.push_back(
-      fmt::format("--out_json: {} is gdrperf's document (results/schema.json), not perftest's", output.json));
-}
-
-void settle_rate(PerftestTyped& typed, Test test, TestSpec& spec) {
-  if (test.metric == Metric::kLatency) {
-    if (typed.rate_limit || typed.burst > 0)
-      typed.notes.push_back(
-          "--rate_limit changes nothing: a latency test has one message in flight; --rate N has them due at times of their own");
-    return;
-  }
-  if (!typed.rate_limit) {
-    if (typed.burst > 1)
-      throw usage_error("--burst_size: without a rate messages leave as they complete", "give --rate_limit as well");
-    return;
-  }
-  constexpr int kUsualDepth = 128;
-  const std::int64_t in_flight =
-      std::int64_t{spec.tx_depth > 0 ? spec.tx_depth : kUsualDepth} * spec.qps / spec.post_list * spec.post_list;
-  if (typed.burst > in_flight) {
-    typed.notes.push_back(fmt::format("--burst_size {}: bursts of {}, as many messages as are in flight (-t, -q)",
-                                      typed.burst, in_flight));
-  }
-  if (typed.burst > 0) spec.burst = static_cast<int>(std::clamp<std::int64_t>(in_flight, 1, typed.burst));
-  if (spec.burst > 1 && spec.tx_depth == 0) spec.tx_depth = kUsualDepth;
-  spec.rate_per_s = typed.rate_unit == 'p' ? *typed.rate_limit : 0;
-  spec.rate_bytes_per_s = typed.rate_unit == 'p' ? 0 : *typed.rate_limit * (typed.rate_unit == 'M' ? kMebibyte : 1e9 / 8);
 }
 
 std::string own_test(std::string_view perftest_program) {
@@ -372,10 +305,12 @@ Argv as_own_command(Argv words) {
 }
 
 bool show_perftest_help(const Argv& words, std::ostream& out) {
-  const bool asked = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "-h" || word == "--help"; });
+  const bool asked =
+      std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "-h" || word == "--help"; });
   if (words.size() < 3 || words[2] != kAsPerftest || !asked) return false;
   out << fmt::format(
-      "Usage: gdrperf ib_{0} [OPTION]... [HOST]\n\nRuns 'gdrperf {0}' and prints perftest's columns. Options of perftest "
+      "Usage: gdrperf ib_{0} [OPTION]... [HOST]\n\nRuns 'gdrperf {0}' and prints perftest's columns. Options of "
+      "perftest "
       "and\nwhat becomes of them; 'gdrperf {0} --help' has them all.\n\n"
       "  -c, --connection=<{1}> is what QPs are; other kinds are refused.\n\n",
       words[1], connections_of(words[1]));

@@ -1,9 +1,14 @@
-// What perftest makes of a test's settings: its memory, the most of a datagram, both ports of a device.
+// What perftest makes of a test's settings: its memory, the most of a datagram, both ports of a device, its rates, its
+// file.
 #include <algorithm>
+#include <chrono>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
 #include "app/output/terminal.h"
 #include "app/test/perftest.h"
@@ -11,6 +16,9 @@
 
 namespace gdrperf::app {
 namespace {
+
+constexpr std::chrono::seconds kIntervalAsPerftest{5};
+constexpr double kMebibyte = 1 << 20;
 
 /// As perftest does: what is too large for a datagram becomes the MTU of the client's port.
 void cut_to_datagram(TestSpec& spec) {
@@ -25,6 +33,13 @@ void cut_to_datagram(TestSpec& spec) {
   say(fmt::format("note: {} {}: a message over UD has an MTU at most: {} bytes", flag<&TestSpec::size_bytes>(),
                   spec.size_bytes, most));
   spec.size_bytes = most;
+}
+
+/// "run.gdrperf.json" of "run.json".
+std::string document_beside(const std::string& file) {
+  constexpr std::string_view kSuffix = ".json";
+  const bool suffixed = file.ends_with(kSuffix);
+  return file.substr(0, file.size() - (suffixed ? kSuffix.size() : 0)) + ".gdrperf.json";
 }
 
 }  // namespace
@@ -72,6 +87,76 @@ void settle_dual_port(const PerftestTyped& typed, Test test, TestSpec& spec, con
   spec.peer_rails = fmt::format("{0}:1,{0}:2", spec.server.device);
   spec.client.device.clear();
   spec.server.device.clear();
+}
+
+void require_typed(PerftestTyped& typed, Test test, std::span<const std::uint64_t> sizes, OutputOptions& output) {
+  if (test.metric == Metric::kLatency) {
+    if (typed.least_rate || typed.least_mpps)
+      typed.notes.push_back(
+          fmt::format("{} changes nothing: {} measures no rate", typed.least_rate ? "-w" : "-y", to_string(test)));
+    return;
+  }
+  const auto require = [&](double gbps) {
+    output.required.min_gbps = std::max(gbps, output.required.min_gbps.value_or(0));
+  };
+  if (typed.least_rate) {
+    const bool gigabits = output.rate_unit == report::RateUnit::kGigabits;
+    require(gigabits ? *typed.least_rate : gigabits_from_gigabytes(*typed.least_rate * kMebibyte / 1e9));
+  }
+  if (!typed.least_mpps) return;
+  if (sizes.size() != 1) {
+    throw usage_error("-y: a message rate is asked of one size",
+                      fmt::format("give one -s, or {} for all sizes", flags::kMinGbps));
+  }
+  require(gigabits_from_gigabytes(*typed.least_mpps * static_cast<double>(sizes.front()) / 1e3));
+}
+
+std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop) {
+  if (!typed.by_name || !stop.forever) return std::nullopt;
+  const std::chrono::nanoseconds every = stop.duration.value_or(kIntervalAsPerftest);
+  stop.duration.reset();
+  // perftest runs on as well, whatever -n is.
+  stop.iterations.reset();
+  return std::chrono::duration<double>(every).count();
+}
+
+void settle_out_json(PerftestTyped& typed, OutputOptions& output) {
+  if (typed.json_file.empty()) return;
+  if (typed.by_name) {
+    output.perftest_json = typed.json_file;
+    if (output.json.empty()) output.json = document_beside(typed.json_file);
+    return;
+  }
+  output.json = typed.json_file;
+  typed.notes.push_back(
+      fmt::format("--out_json: {} is gdrperf's document (results/schema.json), not perftest's", output.json));
+}
+
+void settle_rate(PerftestTyped& typed, Test test, TestSpec& spec) {
+  if (test.metric == Metric::kLatency) {
+    if (typed.rate_limit || typed.burst > 0)
+      typed.notes.push_back(
+          "--rate_limit changes nothing: a latency test has one message in flight; --rate N has them due at times of "
+          "their own");
+    return;
+  }
+  if (!typed.rate_limit) {
+    if (typed.burst > 1)
+      throw usage_error("--burst_size: without a rate messages leave as they complete", "give --rate_limit as well");
+    return;
+  }
+  constexpr int kUsualDepth = 128;
+  const std::int64_t in_flight =
+      std::int64_t{spec.tx_depth > 0 ? spec.tx_depth : kUsualDepth} * spec.qps / spec.post_list * spec.post_list;
+  if (typed.burst > in_flight) {
+    typed.notes.push_back(fmt::format("--burst_size {}: bursts of {}, as many messages as are in flight (-t, -q)",
+                                      typed.burst, in_flight));
+  }
+  if (typed.burst > 0) spec.burst = static_cast<int>(std::clamp<std::int64_t>(in_flight, 1, typed.burst));
+  if (spec.burst > 1 && spec.tx_depth == 0) spec.tx_depth = kUsualDepth;
+  spec.rate_per_s = typed.rate_unit == 'p' ? *typed.rate_limit : 0;
+  spec.rate_bytes_per_s =
+      typed.rate_unit == 'p' ? 0 : *typed.rate_limit * (typed.rate_unit == 'M' ? kMebibyte : 1e9 / 8);
 }
 
 }  // namespace gdrperf::app

@@ -33,6 +33,7 @@
 #include "app/options/paths.h"
 #include "app/test/payload.h"
 #include "app/test/perftest.h"
+#include "app/test/series.h"
 #include "app/test/test_options.h"
 #include "app/plan/rail_gpus.h"
 #include "app/client/register_all.h"
@@ -66,7 +67,9 @@ Examples:
   gdrperf {0} --local --softnic         no server, no NIC)",
                                  name);
   if (test.metric == Metric::kBandwidth) {
-    text += fmt::format("\n  gdrperf {0} node2 -b -q 4 --report_gbits\n  gdrperf {0} node2,node3 --reverse     both servers send here", name);
+    text += fmt::format(
+        "\n  gdrperf {0} node2 -b -q 4 --report_gbits\n  gdrperf {0} node2,node3 --reverse     both servers send here",
+        name);
   }
   return text;
 }
@@ -92,7 +95,8 @@ std::string sizes_text(Test test) {
 report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live,
                           const StopSignal& stop) {
   try {
-    const LiveScope shown(live, output.runs(), fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
+    const LiveScope shown(live, output.runs(),
+                          fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
     report::RunRecord record = run_test(client, spec);
     client.tell(record);
     return record;
@@ -160,7 +164,8 @@ struct Watching {
   explicit Watching(const TestOptions& options, std::size_t runs)
       // Lines of intervals would be written over one that is rewritten in place.
       : lines(options.interval_s > 0 && options.output.interval_file.empty()),
-        live(lines && !options.output.progress_lines ? LiveTo::kNowhere : live_to(options.output), options.output.rate_unit, runs),
+        live(lines && !options.output.progress_lines ? LiveTo::kNowhere : live_to(options.output),
+             options.output.rate_unit, runs),
         samples(options.output.samples, live) {
     if (!options.listen_metrics.empty()) {
       metrics.emplace(options.listen_metrics);
@@ -168,7 +173,8 @@ struct Watching {
     }
     constexpr double kMetricsSeconds = 1;
     const double seconds = options.interval_s == 0 && metrics ? kMetricsSeconds : options.interval_s;
-    intervals.emplace(IntervalOptions{seconds, options.output.interval_file, lines, metrics ? &*metrics : nullptr}, samples);
+    intervals.emplace(IntervalOptions{seconds, options.output.interval_file, lines, metrics ? &*metrics : nullptr},
+                      samples);
   }
 
   bool lines;
@@ -179,7 +185,8 @@ struct Watching {
 };
 
 /// GPUs of rails whose memory nobody named further; with what is said of them.
-void place_rails(std::vector<TestSpec>& specs, const topo::Topology& topology, const TestOptions& options, Output* output) {
+void place_rails(std::vector<TestSpec>& specs, const topo::Topology& topology, const TestOptions& options,
+                 Output* output) {
   std::string told;
   for (TestSpec& spec : specs) {
     if (!wants_rail_gpus(spec)) continue;
@@ -197,31 +204,21 @@ ServerAddress address_of(TestOptions& options) {
   const std::string typed = "HOST " + address.host;
   std::vector<std::string> hosts = split_list(address.host, "HOST");
   for (auto host = hosts.begin(); host != hosts.end(); ++host) {
-    if (std::find(hosts.begin(), host, *host) != host) throw usage_error(fmt::format("{}: {} stands there twice", typed, *host), "its server runs one at a time");
+    if (std::find(hosts.begin(), host, *host) != host)
+      throw usage_error(fmt::format("{}: {} stands there twice", typed, *host), "its server runs one at a time");
   }
   TestSpec& spec = options.spec;
   const std::string reverse = flag<&TestSpec::reverse>();
   if (!spec.reverse)
     throw usage_error(typed + ": several servers send to one client", fmt::format("give {} as well", reverse));
   const auto count = static_cast<int>(hosts.size());
-  if (spec.incast > 1 && spec.incast != count) throw usage_error(fmt::format("{} and {} {}: {} servers", typed, flag<&TestSpec::incast>(), spec.incast, count), "leave one of them out");
+  if (spec.incast > 1 && spec.incast != count)
+    throw usage_error(fmt::format("{} and {} {}: {} servers", typed, flag<&TestSpec::incast>(), spec.incast, count),
+                      "leave one of them out");
   spec.incast = count;
   address.host = hosts.front();
   address.others.assign(hosts.begin() + 1, hosts.end());
   return address;
-}
-
-/// What is told of a run while it goes on, where nobody could tell it.
-void check_series(const TestOptions& options) {
-  const bool intervals = options.interval_s > 0 || !options.listen_metrics.empty();
-  const std::string typed = options.interval_s > 0 ? "--interval" : intervals ? "--listen-metrics" : "--samples";
-  if (options.spec.reverse && intervals) {
-    throw usage_error(typed + ": in a reversed run the server counts, and reports only when the run is over",
-                      "leave one of them out");
-  }
-  if (has_parts(options.spec) && options.spec.verify_seed && intervals) {
-    throw usage_error(typed + ": verified laps of runs at the same time have no time in common between them", "leave one of them out");
-  }
 }
 
 int measure(TestOptions options, const Argv& argv) {
@@ -285,28 +282,6 @@ int measure(TestOptions options, const Argv& argv) {
   return static_cast<int>(output.required_met());
 }
 
-void add_series(CLI::App& command, TestOptions& options) {
-  constexpr const char* kGroup = "Output";
-  constexpr double kLeastSeconds = 0.1;
-  CLI::Option* const every = command.add_option_function<std::string>(
-      "--interval",
-      [&options](const std::string& text) {
-        options.interval_s = std::chrono::duration<double>(parse_duration(text, "--interval")).count();
-        if (options.interval_s < kLeastSeconds) throw usage_error("--interval " + text + ": an interval is 100 ms or more");
-      },
-      "a line on standard error for each interval of the run, like 1s");
-  every->type_name("TIME")->group(kGroup);
-  command.add_option("--interval-file", options.output.interval_file, "the same as JSON records, a line each, in a file (-: standard output)")
-      ->type_name("FILE")->group(kGroup)->needs(every);
-  command.add_option("--listen-metrics", options.listen_metrics,
-                     "serve the results of each interval (default: 1s) to Prometheus over HTTP, on the loopback interface unless an address is given")
-      ->type_name("[ADDR:]PORT")->group(kGroup);
-  command.add_option("--samples", options.output.samples,
-                     options.test.metric == Metric::kLatency ? "latencies as an HdrHistogram log in a file (-: standard output)"
-                                                             : "the batches of each run as CSV in a file (-: standard output)")
-      ->type_name("FILE")->group(kGroup);
-}
-
 /// "32Kx512", or the name of a file.
 void take_blocks(TestOptions& options, const std::string& text) {
   constexpr std::size_t kMostFileBytes = 1u << 20;
@@ -342,9 +317,14 @@ void add_options(CLI::App& command, TestOptions& options) {
       ->excludes(sizes);
   add_client_options(command, options);
   if (options.test.metric == Metric::kBandwidth) add_blocks(command, options, sizes);
-  command.add_option_function<std::string>(
-      "--devices", [&options](const std::string& text) { take(setting<&TestSpec::rails>(), options.spec, text, "--devices"); }, "as --rails")
-      ->type_name("LIST")->group("Queues and messages")->excludes(command.get_option(flag<&TestSpec::rails>()));
+  command
+      .add_option_function<std::string>(
+          "--devices",
+          [&options](const std::string& text) { take(setting<&TestSpec::rails>(), options.spec, text, "--devices"); },
+          "as --rails")
+      ->type_name("LIST")
+      ->group("Queues and messages")
+      ->excludes(command.get_option(flag<&TestSpec::rails>()));
   command
       .add_option_function<std::string>(
           "--payload,--payload_file_path",
@@ -382,11 +362,13 @@ void add_test_commands(CLI::App& app, Action& action) {
       settle_out_json(options->perftest, options->output);
       settle_rate(options->perftest, options->test, options->spec);
       require_typed(options->perftest, options->test, sizes_of(*options), options->output);
-      options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
+      options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(),
+                                     options->perftest.notes.end());
       settle_hints(options->perftest, options->spec);
       if (!options->host.empty() || options->local)
         settle_dual_port(options->perftest, options->test, options->spec, options->output);
-      if (const auto every = settle_endless(options->perftest, options->spec.stop); every && options->interval_s == 0) options->interval_s = *every;
+      if (const auto every = settle_endless(options->perftest, options->spec.stop); every && options->interval_s == 0)
+        options->interval_s = *every;
       check_figure(options->test, options->output);
       action = [options](const Argv& argv) {
         check_target(*options);

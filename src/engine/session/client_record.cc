@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/cpu.h"
+#include "gdrperf/base/units.h"
 #include "engine/setup/cpu_choice.h"
 #include "engine/session/session_common.h"
 
@@ -91,6 +92,17 @@ std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   note("NUMA node", asked.numa, taken.numa);
   return fmt::format("the server uses {}, as given on its command line; {} and similar options choose it from here",
                      text, peer_flag<&EndSpec::device>());
+}
+
+void note_rate(report::Measurement& measured, const ResolvedSpec& spec) {
+  constexpr double kReached = 0.995;
+  const double asked = rate_of(spec) * (spec.bidirectional() ? 2 : 1);
+  const double reached = measured.bandwidth->mean_gbytes * 1e9 / static_cast<double>(spec.size_bytes);
+  if (asked <= 0 || !(reached < kReached * asked)) return;
+  measured.warnings.push_back(fmt::format(
+      "{}: {} messages per second were due, {} left ({} %): the path, or the CPU that posts, carries no more",
+      flag<&TestSpec::rate_per_s>(), plain_digits(asked, 6), plain_digits(reached, 6),
+      plain_digits(reached / asked * 100, 3)));
 }
 
 }  // namespace gdrperf::engine

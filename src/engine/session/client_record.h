@@ -19,4 +19,7 @@ std::string typed_there(const EndSpec& asked, const EndSpec& taken);
 /// What the poster's clock said, where there is one: it ends.
 void note_clock(report::Measurement& measured, Transfer& transfer);
 
+/// A warning where fewer messages left than were asked for, of both directions together.
+void note_rate(report::Measurement& measured, const ResolvedSpec& spec);
+
 }  // namespace gdrperf::engine

@@ -73,10 +73,12 @@ void check_all_arrived(const ResolvedSpec& spec, const std::vector<std::uint64_t
 }
 
 /// Messages of a stream that is not reliable: sent at both ends, and arrived.
-void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::uint64_t sent, const Transfer& transfer, const proto::Done& done) {
+void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::uint64_t sent, const Transfer& transfer,
+                 const proto::Done& done) {
   if (spec.reliable()) return;
   if (!spec.op().consumes_receives) {
-    measured.warnings.push_back("a write over UC is done when it has left: the rate is of what was sent, and nobody counts what arrived");
+    measured.warnings.push_back(
+        "a write over UC is done when it has left: the rate is of what was sent, and nobody counts what arrived");
     return;
   }
   std::uint64_t arrived = done.messages;
@@ -87,24 +89,13 @@ void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::u
   report::note_delivery(measured, sent, arrived);
 }
 
-/// What was asked for in messages, of both directions, and did not come.
-void note_rate(report::Measurement& measured, const ResolvedSpec& spec) {
-  constexpr double kReached = 0.995;
-  const double asked = rate_of(spec) * (spec.bidirectional() ? 2 : 1);
-  const double reached = measured.bandwidth->mean_gbytes * 1e9 / static_cast<double>(spec.size_bytes);
-  if (asked <= 0 || !(reached < kReached * asked)) return;
-  measured.warnings.push_back(fmt::format(
-      "{}: {} messages per second were due, {} left ({} %): the path, or the CPU that posts, carries no more",
-      flag<&TestSpec::rate_per_s>(), plain_digits(asked, 6), plain_digits(reached, 6),
-      plain_digits(reached / asked * 100, 3)));
-}
-
 void tell_batches(const BandwidthRun& run, const ResolvedSpec& spec, RunObserver* observer) {
   if (observer == nullptr || !observer->wants_samples()) return;
   // Of several runs at the same time since the moment at which all began.
   const double ramp_s = spec.parts > 1 ? (run.first_batch_ns - run.start_ns) * 1e-9 : 0;
   RunSamples samples{spec.test, spec.size_bytes, 1, (now_ns() - run.first_batch_ns) * 1e-9 + ramp_s, {}};
-  for (const Batch& batch : run.series.batches()) samples.stretches.push_back({ramp_s + batch.start_s, batch.seconds, batch.messages, nullptr});
+  for (const Batch& each : run.series.batches())
+    samples.stretches.push_back({ramp_s + each.start_s, each.seconds, each.messages, nullptr});
   observer->samples(samples);
 }
 
@@ -192,7 +183,8 @@ void begin_there(Peer& peer, Together& together, double ahead_ns) {
 }
 
 /// The server sends and measures; its clock is `ahead_ns` of ours.
-report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers, double ahead_ns) {
+report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers,
+                                     double ahead_ns) {
   peer.expect<proto::Ready>();
   if (watchers.together != nullptr) begin_there(peer, *watchers.together, ahead_ns);
   LiveState(watchers.observer, spec, 1).begin();
@@ -296,10 +288,10 @@ void fill_messages(LocalEnd& end, const std::vector<std::uint8_t>& payload) {
 void check_payload(const ResolvedSpec& spec, const std::vector<std::uint8_t>& payload) {
   if (payload.empty()) return;
   const bool sends = spec.initiates(Side::kClient) && !answers_carry_data(spec);
-  const bool in_host = !mem::on_gpu(spec.kind(Side::kClient));
+  const bool on_gpu = mem::on_gpu(spec.kind(Side::kClient));
   const char* const why = !sends             ? "the server's memory is what is sent"
                           : spec.verify_seed ? "verified messages carry a pattern"
-                          : !in_host         ? "only host memory is filled"
+                          : on_gpu           ? "only host memory is filled"
                                              : nullptr;
   if (why != nullptr) throw usage_error(fmt::format("--payload: {}", why), "leave it out");
 }
@@ -320,7 +312,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   steps.server();
   // What this end cannot it does not ask for.
   TestSpec wanted = asked;
-  if (wanted.ooo == Use::kAuto && !keeps_order(asked, Side::kClient, device.context.get()).empty()) wanted.ooo = Use::kOff;
+  if (wanted.ooo == Use::kAuto && keeps_order(asked, Side::kClient, device.context.get()) != "") wanted.ooo = Use::kOff;
   peer.send(proto::RunRequest{wanted, verbs::offered_families(device.gids, asked.client.gid_index, asked.gid_family),
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(asked.client, verbs::numa_node(device.context)).preferred});
@@ -356,7 +348,8 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   record.spec.limiter = asked.limiter;
   if (!limiter_note.empty()) record.warnings.push_back(limiter_note);
   if (asked.limiter == Limiter::kAuto && asked.initiates(Side::kServer) && accepted.endpoint.rate_limit_kbps == 0) {
-    record.warnings.push_back(fmt::format("{} auto: the server keeps its rate, not its {}", flag<&TestSpec::limiter>(), accepted.endpoint.device));
+    record.warnings.push_back(fmt::format("{} auto: the server keeps its rate, not its {}", flag<&TestSpec::limiter>(),
+                                          accepted.endpoint.device));
   }
   record.warnings.insert(record.warnings.end(), end.notes().begin(), end.notes().end());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
@@ -365,8 +358,8 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   record.measured = measure(end, spec, peer, terms);
   record.measured.client_counters = counters.risen();
   record.measured.counted_s = counters.seconds();
-  record.measured.one_port = same_host(end.endpoint(), accepted.endpoint) && record.client.device == record.server.device &&
-                             record.client.port == record.server.port;
+  record.measured.one_port = same_host(end.endpoint(), accepted.endpoint) &&
+                             record.client.device == record.server.device && record.client.port == record.server.port;
   if (const auto network = report::network_of(record.measured)) {
     for (std::string& sentence : report::sentences(*network)) record.warnings.push_back(std::move(sentence));
   }

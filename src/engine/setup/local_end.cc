@@ -51,57 +51,14 @@ std::string transport_name(Transport transport) {
 
 }  // namespace
 
-OpenDevice open_device(const EndSpec& end, conn::Side side) {
-  OpenDevice device{verbs::Context::open(end.device, end_flag<&EndSpec::device>(side)), {}, {}};
-  device.port = verbs::choose_port(device.context, end.port);
-  device.gids = verbs::gid_table(device.context, device.port.number);
-  return device;
-}
-
-verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::Side side,
-                            std::span<const std::string> peer_families) {
-  try {
-    return verbs::choose_gid(device.gids, end.gid_index, peer_families, end_flag<&EndSpec::gid_index>(side));
-  } catch (const Error& error) {
-    throw error.in(device.context.name());
-  }
-}
-
-int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_bytes) {
-  const int active = peer_active_bytes > 0 ? std::min(port.active_mtu_bytes, peer_active_bytes)
-                                           : port.active_mtu_bytes;
-  if (requested_bytes == 0) return active;
-  if (requested_bytes > active) {
-    const std::string mtu = flag<&TestSpec::mtu_bytes>();
-    throw usage_error(fmt::format("{} {}: above the active MTU of {} bytes (this host {}, the peer {})", mtu,
-                                  requested_bytes, active, port.active_mtu_bytes, peer_active_bytes),
-                      fmt::format("leave {} out to use the largest that both ports carry", mtu));
-  }
-  return requested_bytes;
-}
-
-void check_datagram(const TestSpec& spec, int mtu_bytes) {
-  if (spec.transport != Transport::kUd || spec.size_bytes <= static_cast<std::uint64_t>(mtu_bytes)) return;
-  throw usage_error(fmt::format("{} {}: a message over UD is one packet, and the MTU of both ports is {} bytes",
-                                flag<&TestSpec::size_bytes>(), format_size(spec.size_bytes), mtu_bytes),
-                    fmt::format("give {} {} at most, or {} uc, whose messages are of any size", flag<&TestSpec::size_bytes>(),
-                                mtu_bytes, flag<&TestSpec::transport>()));
-}
-
-std::string keeps_order(const ResolvedSpec& spec, conn::Side side, ibv_context* device) {
-  if (const std::string why = spec.needs_order(); !why.empty()) return why;
-  const char* const name = ::ibv_get_device_name(device->device);
-  std::string why;
-  const std::uint32_t most = verbs::out_of_order_receives(device, qp_type(spec.transport), why);
-  if (most == 0) return fmt::format("{} has no QPs that place packets out of order: {}", name, why);
-  const int wanted = demand_of(spec, side).recv_wr;
-  if (static_cast<std::uint32_t>(wanted) <= most) return {};
-  return fmt::format("{} takes {} receives per QP where it places packets out of order, not {} ({})", name, most, wanted, flag<&TestSpec::rx_depth>());
-}
-
 LocalEnd::LocalEnd(EndInput input)
-    : side_(input.side), opener_(input.opener), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
-      accepted_(std::move(input.accepted)), affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
+    : side_(input.side),
+      opener_(input.opener),
+      spec_(input.spec),
+      steps_(std::move(input.steps)),
+      device_(std::move(input.device)),
+      accepted_(std::move(input.accepted)),
+      affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
   const std::optional<verbs::DriverKind> driver = driver_kind(spec_.transport);
   if (driver) verbs::require_driver_qps(device_.context.get(), *driver);
   check_message_size(device_, spec_);
@@ -155,16 +112,21 @@ std::string LocalEnd::ordering() const {
   if (device_.context.kind() != verbs::DeviceKind::kHardware) return {};
   if (!spec_.relaxes_ordering()) return "off";
   std::string none;
-  const bool direct = endpoint_.registration == to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(Registration::kDataDirect));
-  const std::string function = direct ? verbs::data_direct_function(device_.context.get(), none) : verbs::pci_address(device_.context);
+  const bool direct = endpoint_.registration ==
+                      to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(Registration::kDataDirect));
+  const std::string function =
+      direct ? verbs::data_direct_function(device_.context.get(), none) : verbs::pci_address(device_.context);
   switch (verbs::relaxed_ordering_seen(function)) {
     case verbs::OrderingSeen::kAsked: return "asked";
     case verbs::OrderingSeen::kEnabled: return "enabled";
     case verbs::OrderingSeen::kDisabled: break;
   }
   if (spec_.ordering == Ordering::kRelaxed) {
-    throw Error(ExitCode::kEnvironment, fmt::format("{} on: relaxed ordering is disabled in PCIe Device Control of {} ({})", flag<&TestSpec::ordering>(), function, device()),
-                fmt::format("sudo setpci -s {} CAP_EXP+8.w=0010:0010, or leave {} out", function, flag<&TestSpec::ordering>()));
+    throw Error(
+        ExitCode::kEnvironment,
+        fmt::format("{} on: relaxed ordering is disabled in PCIe Device Control of {} ({})",
+                    flag<&TestSpec::ordering>(), function, device()),
+        fmt::format("sudo setpci -s {} CAP_EXP+8.w=0010:0010, or leave {} out", function, flag<&TestSpec::ordering>()));
   }
   return "disabled";
 }
@@ -331,7 +293,9 @@ bool LocalEnd::places_out_of_order() {
   if (why.empty() && accepted_ && !accepted_->ooo)
     why = fmt::format("the peer's {} cannot, or its gdrperf", accepted_->device);
   if (why.empty()) return true;
-  if (spec_.ooo == Use::kOn) throw Error(ExitCode::kEnvironment, fmt::format("{} on: {}", asked, why), fmt::format("leave it out, or give {} auto: packets are placed in order", asked));
+  if (spec_.ooo == Use::kOn)
+    throw Error(ExitCode::kEnvironment, fmt::format("{} on: {}", asked, why),
+                fmt::format("leave it out, or give {} auto: packets are placed in order", asked));
   notes_.push_back(fmt::format("{} auto: packets are placed in order: {}", asked, why));
   return false;
 }
@@ -369,7 +333,8 @@ void LocalEnd::check_offered(std::uint64_t bytes) const {
 void LocalEnd::connect(const proto::Endpoint& remote) {
   if (remote.transport != transport_name(spec_.transport)) {
     throw peer_error(fmt::format("the peer's QPs are {}, this host's {}: its gdrperf has no {}",
-                                 remote.transport.empty() ? "RC" : remote.transport, to_string(spec_.transport), flag<&TestSpec::transport>()),
+                                 remote.transport.empty() ? "RC" : remote.transport, to_string(spec_.transport),
+                                 flag<&TestSpec::transport>()),
                      "install the same version on both hosts");
   }
   steps_.queues("connecting");
@@ -391,8 +356,9 @@ void LocalEnd::note_ece(const proto::Endpoint& remote) {
   const std::string asked = flag<&TestSpec::ece>();
   const std::string other = remote.device.empty() ? "the peer" : "the peer's " + remote.device;
   if (spec_.ece == Use::kOn) throw verbs::no_ece(offered ? other : device());
-  const std::string why = !offered ? fmt::format("{} has none for these QPs", device())
-                          : !remote.ece ? fmt::format("{} has none", other) : fmt::format("{} and {} have none in common", device(), other);
+  const std::string why = !offered      ? fmt::format("{} has none for these QPs", device())
+                          : !remote.ece ? fmt::format("{} has none", other)
+                                        : fmt::format("{} and {} have none in common", device(), other);
   notes_.push_back(fmt::format("{} auto: connected without enhanced connection establishment: {}", asked, why));
 }
 

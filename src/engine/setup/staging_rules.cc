@@ -45,17 +45,19 @@ void check_staging(const ResolvedSpec& spec) {
                       "leave it out, or take memory that the NIC reaches itself");
   }
   if (spec.transport != Transport::kRc) {
-    throw usage_error(fmt::format("{} {}: {} counts on every chunk's arrival", flag<&TestSpec::transport>(),
-                                  to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)), what),
+    const std::string kind = to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport));
+    const std::string asked = fmt::format("{} {}", flag<&TestSpec::transport>(), kind);
+    throw usage_error(fmt::format("{}: {} counts on every chunk's arrival", asked, what),
                       "leave it out, or take memory that the NIC reaches itself");
   }
   if (rate_of(spec) > 0) {
-    throw usage_error(fmt::format("{} {:g}: {} starts a round, or a chunk, when the last is through", flag<&TestSpec::rate_per_s>(),
-                                  rate_of(spec), what),
+    throw usage_error(fmt::format("{} {:g}: {} starts a round, or a chunk, when the last is through",
+                                  flag<&TestSpec::rate_per_s>(), rate_of(spec), what),
                       "leave it out, or take memory that the NIC reaches itself");
   }
   if (spec.qps != 1) {
-    throw usage_error(fmt::format("{} {}: {} keeps one QP busy with chunks in order", flag<&TestSpec::qps>(), spec.qps, what),
+    const std::string asked = fmt::format("{} {}", flag<&TestSpec::qps>(), spec.qps);
+    throw usage_error(fmt::format("{}: {} keeps one QP busy with chunks in order", asked, what),
                       "leave it out: what more QPs add on the wire is hidden behind the copies");
   }
   if (spec.srq) throw usage_error(fmt::format("{}: {} has one QP", flag<&TestSpec::srq>(), what), "leave it out");

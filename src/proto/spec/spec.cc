@@ -14,22 +14,11 @@
 namespace gdrperf {
 namespace {
 
-enum class Wanted { kAll, kInSweep };
-
-std::vector<Test> tests_of_operations(Wanted wanted) {
-  std::vector<Test> tests;
-  for (const OperationFacts& each : operations()) {
-    if (wanted == Wanted::kInSweep && !each.in_sweep) continue;
-    tests.push_back({each.operation, Metric::kBandwidth});
-    tests.push_back({each.operation, Metric::kLatency});
-  }
-  return tests;
-}
-
 void check_stop(const StopRule& stop) {
   if (stop.forever && (stop.iterations || stop.duration)) {
-    throw usage_error(fmt::format("{} and {} exclude each other: a signal ends a run that goes on", stop_flag<&StopRule::forever>(),
-                                  stop.iterations ? stop_flag<&StopRule::iterations>() : stop_flag<&StopRule::duration>()));
+    throw usage_error(
+        fmt::format("{} and {} exclude each other: a signal ends a run that goes on", stop_flag<&StopRule::forever>(),
+                    stop.iterations ? stop_flag<&StopRule::iterations>() : stop_flag<&StopRule::duration>()));
   }
   if (!stop.iterations || !stop.duration) return;
   throw usage_error(fmt::format("{} and {} exclude each other: a run ends after a number of messages or after a time",
@@ -58,7 +47,8 @@ void check_depths(const TestSpec& spec) {
                                       std::pair{flag<&TestSpec::post_list>(), spec.post_list}}) {
       if (value <= spec.tx_depth) continue;
       throw usage_error(
-          fmt::format("{} {}: more than the {} messages in flight of {} {}", flag, value, spec.tx_depth, depth, spec.tx_depth),
+          fmt::format("{} {}: more than the {} messages in flight of {} {}", flag, value, spec.tx_depth, depth,
+                      spec.tx_depth),
           fmt::format("give a deeper queue, {3} {0}, or {1} {2} at most", value, flag, spec.tx_depth, depth));
     }
   }
@@ -99,15 +89,17 @@ void check_path(const TestSpec& spec) {
 std::string tests_over(Transport transport, Metric metric) {
   std::string names;
   for (const OperationFacts& each : operations()) {
-    if (goes_over(each.operation, transport)) names += (names.empty() ? "" : ", ") + to_string(Test{each.operation, metric});
+    if (goes_over(each.operation, transport))
+      names += (names.empty() ? "" : ", ") + to_string(Test{each.operation, metric});
   }
   return names;
 }
 
 void check_transport(const TestSpec& spec) {
   if (spec.transport == Transport::kRc) return;
-  const std::string asked = fmt::format("{} {}", flag<&TestSpec::transport>(),
-                                        to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)));
+  const std::string asked =
+      fmt::format("{} {}", flag<&TestSpec::transport>(),
+                  to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)));
   const std::string_view kind = to_string(spec.transport);
   if (!goes_over(spec.test.operation, spec.transport)) {
     throw usage_error(fmt::format("{}: verbs have no {} over {}", asked, facts_of(spec.test.operation).request, kind),
@@ -118,7 +110,8 @@ void check_transport(const TestSpec& spec) {
     throw usage_error(fmt::format("{}: {} on is not supported there", asked, flag<&TestSpec::ece>()), "leave it out");
   }
   if (spec.ece == Use::kOn && spec.transport == Transport::kUd) {
-    throw usage_error(fmt::format("{}: {} on is agreed on in a connection, and datagrams have none", asked, flag<&TestSpec::ece>()));
+    throw usage_error(
+        fmt::format("{}: {} on is agreed on in a connection, and datagrams have none", asked, flag<&TestSpec::ece>()));
   }
   if (spec.connector == Connector::kRdmaCm) {
     throw usage_error(fmt::format("{}: {} connects RC QPs", asked, flag<&TestSpec::connector>()),
@@ -135,9 +128,10 @@ void check_transport(const TestSpec& spec) {
                       "write_bw and read_bw are verified over SRD");
   }
   if (sizes_within(spec, {spec.size_bytes}).empty()) {
-    throw usage_error(fmt::format("{} {}: a message over UD is one packet, of {} bytes at most", flag<&TestSpec::size_bytes>(),
-                                  format_size(spec.size_bytes), largest_datagram(spec)),
-                      fmt::format("give a smaller {}, or {} uc, whose messages are of any size", flag<&TestSpec::size_bytes>(), flag<&TestSpec::transport>()));
+    throw usage_error(fmt::format("{} {}: a message over UD is one packet, of {} bytes at most",
+                                  flag<&TestSpec::size_bytes>(), format_size(spec.size_bytes), largest_datagram(spec)),
+                      fmt::format("give a smaller {}, or {} uc, whose messages are of any size",
+                                  flag<&TestSpec::size_bytes>(), flag<&TestSpec::transport>()));
   }
 }
 
@@ -146,13 +140,16 @@ void check_rate(const TestSpec& spec) {
   const std::string asked = flag<&TestSpec::rate_per_s>();
   const std::string burst = fmt::format("{} {}", flag<&TestSpec::burst>(), spec.burst);
   if (spec.limiter == Limiter::kHardware && answers_carry_data(spec)) {
-    throw usage_error(fmt::format("{} hw: the data of {} comes in answers, which no device paces", flag<&TestSpec::limiter>(), to_string(spec.test)),
+    throw usage_error(fmt::format("{} hw: the data of {} comes in answers, which no device paces",
+                                  flag<&TestSpec::limiter>(), to_string(spec.test)),
                       fmt::format("leave it out: the sender keeps {}", asked));
   }
   if (rate <= 0) {
-    if (spec.limiter != Limiter::kSoftware) throw usage_error(flag<&TestSpec::limiter>() + ": there is no rate", fmt::format("give {} as well", asked));
+    if (spec.limiter != Limiter::kSoftware)
+      throw usage_error(flag<&TestSpec::limiter>() + ": there is no rate", fmt::format("give {} as well", asked));
     if (spec.burst == 1) return;
-    throw usage_error(burst + ": without a rate messages leave as they complete", fmt::format("give {} as well", asked));
+    throw usage_error(burst + ": without a rate messages leave as they complete",
+                      fmt::format("give {} as well", asked));
   }
   const Setting& row = setting<&TestSpec::rate_per_s>();
   if (rate < static_cast<double>(row.range.low) || rate > static_cast<double>(row.range.high)) {
@@ -180,7 +177,8 @@ void check_rate(const TestSpec& spec) {
 
 void check_load(const TestSpec& spec) {
   if (spec.load.empty() && spec.load_size_bytes != TestSpec().load_size_bytes) {
-    throw usage_error(fmt::format("{}: there is no stream", flag<&TestSpec::load_size_bytes>()), fmt::format("give {} as well", flag<&TestSpec::load>()));
+    throw usage_error(fmt::format("{}: there is no stream", flag<&TestSpec::load_size_bytes>()),
+                      fmt::format("give {} as well", flag<&TestSpec::load>()));
   }
   if (spec.load.empty() || !spec.verify_seed) return;
   throw usage_error(
@@ -224,7 +222,8 @@ void check_srq(const TestSpec& spec) {
                       "leave one of them out");
   }
   if (!spec.verify_seed) return;
-  throw usage_error(asked + ": messages take receives as they come, and not the places that are compared", "leave one of them out");
+  throw usage_error(asked + ": messages take receives as they come, and not the places that are compared",
+                    "leave one of them out");
 }
 
 void check_parts(const TestSpec& spec) {
@@ -235,24 +234,30 @@ void check_parts(const TestSpec& spec) {
                       fmt::format("give {} as well", flag<&TestSpec::rails>()));
   }
   if (!incast && !spec.victim.empty()) {
-    throw usage_error(fmt::format("{} {}: there are no clients that it is the victim of", flag<&TestSpec::victim>(), spec.victim),
-                      fmt::format("give {} N as well, or a latency test with {}", flag<&TestSpec::incast>(), flag<&TestSpec::load>()));
+    throw usage_error(
+        fmt::format("{} {}: there are no clients that it is the victim of", flag<&TestSpec::victim>(), spec.victim),
+        fmt::format("give {} N as well, or a latency test with {}", flag<&TestSpec::incast>(),
+                    flag<&TestSpec::load>()));
   }
   if (spec.threads == 1 && !rails && !incast) return;
-  const std::string asked = incast ? fmt::format("{} {}", flag<&TestSpec::incast>(), spec.incast)
-                            : rails ? flag<&TestSpec::rails>() : fmt::format("{} {}", flag<&TestSpec::threads>(), spec.threads);
+  const std::string asked = incast  ? fmt::format("{} {}", flag<&TestSpec::incast>(), spec.incast)
+                            : rails ? flag<&TestSpec::rails>()
+                                    : fmt::format("{} {}", flag<&TestSpec::threads>(), spec.threads);
   const auto refuse = [&](bool typed, const std::string& option, const char* why) {
     if (typed) throw usage_error(fmt::format("{} and {}: {}", asked, option, why), "leave one of them out");
   };
   const bool both_ways = spec.direction == Direction::kBidirectional;
   if (spec.verify_seed && both_ways) {
-    throw usage_error(fmt::format("{} and {}: the server's verified laps begin at no common moment", asked, flag<&TestSpec::direction>()),
+    throw usage_error(fmt::format("{} and {}: the server's verified laps begin at no common moment", asked,
+                                  flag<&TestSpec::direction>()),
                       "verify one direction");
   }
   if (spec.verify_seed && !spec.victim.empty()) {
-    throw usage_error(flag<&TestSpec::victim>() + ": nothing is sent while verified laps are compared", "leave one of them out");
+    throw usage_error(flag<&TestSpec::victim>() + ": nothing is sent while verified laps are compared",
+                      "leave one of them out");
   }
-  refuse(!spec.victim.empty() && spec.reverse, flag<&TestSpec::reverse>(), "the server alone knows whether its messages are on their way");
+  refuse(!spec.victim.empty() && spec.reverse, flag<&TestSpec::reverse>(),
+         "the server alone knows whether its messages are on their way");
   refuse(spec.spread != 0 || !spec.flow_labels.empty(),
          spec.spread != 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
          "on one thread QPs take flow labels round-robin");
@@ -263,7 +268,8 @@ void check_parts(const TestSpec& spec) {
   refuse(incast && !spec.peer_rails.empty(), flag<&TestSpec::peer_rails>(), "the server has one device");
   refuse(!spec.victim.empty() && spec.stop.iterations, stop_flag<&StopRule::iterations>(),
          "the victim's test decides how long all of it runs");
-  refuse(rails && !incast && !spec.server.device.empty(), peer_flag<&EndSpec::device>(), "the server's devices have names of their own");
+  refuse(rails && !incast && !spec.server.device.empty(), peer_flag<&EndSpec::device>(),
+         "the server's devices have names of their own");
 }
 
 void check_size(const TestSpec& spec) {
@@ -306,47 +312,6 @@ double paced_rate_of(const TestSpec& spec) { return spec.limiter == Limiter::kHa
 
 bool answers_carry_data(const TestSpec& spec) {
   return spec.test.operation == Operation::kRead || spec.test.operation == Operation::kAtomic;
-}
-
-std::string to_string(Test test) {
-  return std::string(to_string(test.operation)) + (test.metric == Metric::kBandwidth ? "_bw" : "_lat");
-}
-
-std::string_view to_string(Operation operation) { return facts_of(operation).name; }
-
-std::string_view to_string(Connector connector) {
-  return connector == Connector::kRdmaCm ? "rdma_cm" : "exchange";
-}
-
-std::string_view to_string(Path path) { return path == Path::kStaged ? "staged" : "direct"; }
-
-std::string_view to_string(Transport transport) {
-  switch (transport) {
-    case Transport::kUc: return "UC";
-    case Transport::kUd: return "UD";
-    case Transport::kXrc: return "XRC";
-    case Transport::kDc: return "DC";
-    case Transport::kSrd: return "SRD";
-    case Transport::kRc: break;
-  }
-  return "RC";
-}
-
-std::optional<Test> parse_test(std::string_view name) {
-  for (const Test test : all_tests()) {
-    if (to_string(test) == name) return test;
-  }
-  return std::nullopt;
-}
-
-const std::vector<Test>& all_tests() {
-  static const std::vector<Test> tests = tests_of_operations(Wanted::kAll);
-  return tests;
-}
-
-const std::vector<Test>& default_tests() {
-  static const std::vector<Test> tests = tests_of_operations(Wanted::kInSweep);
-  return tests;
 }
 
 EndSpec with_defaults(EndSpec asked, const EndSpec& typed_there) {

@@ -66,13 +66,17 @@ TEST(Harm, AFunctionIsCalledByItsAddress) {
 
 TEST(Harm, PastedPortsThatNoGpuIsBelowAreLeftAlone) {
   const auto findings = read_capture(
-      "00:01.0 PCI bridge: Root\n\tBus: primary=00, secondary=01, subordinate=08, sec-latency=0\n\t\tACSCtl:\tReqRedir+\n"
+      "00:01.0 PCI bridge: Root\n\tBus: primary=00, secondary=01, subordinate=08, "
+      "sec-latency=0\n\t\tACSCtl:\tReqRedir+\n"
       "01:00.0 PCI bridge: Switch up\n\tBus: primary=01, secondary=02, subordinate=08, sec-latency=0\n"
-      "02:00.0 PCI bridge: Switch down\n\tBus: primary=02, secondary=03, subordinate=03, sec-latency=0\n\t\tACSCtl:\tReqRedir+ "
+      "02:00.0 PCI bridge: Switch down\n\tBus: primary=02, secondary=03, subordinate=03, "
+      "sec-latency=0\n\t\tACSCtl:\tReqRedir+ "
       "CmpltRedir+\n"
-      "02:01.0 PCI bridge: Switch down\n\tBus: primary=02, secondary=04, subordinate=04, sec-latency=0\n\t\tACSCtl:\tReqRedir-\n"
+      "02:01.0 PCI bridge: Switch down\n\tBus: primary=02, secondary=04, subordinate=04, "
+      "sec-latency=0\n\t\tACSCtl:\tReqRedir-\n"
       "03:00.0 3D controller: NVIDIA Corporation GH100\n04:00.0 Ethernet controller: Mellanox ConnectX-7\n"
-      "80:01.0 PCI bridge: Root of disks\n\tBus: primary=80, secondary=81, subordinate=81, sec-latency=0\n\t\tACSCtl:\tReqRedir+ "
+      "80:01.0 PCI bridge: Root of disks\n\tBus: primary=80, secondary=81, subordinate=81, "
+      "sec-latency=0\n\t\tACSCtl:\tReqRedir+ "
       "CmpltRedir+\n");
   const Finding acs = finding_of(findings, "acs");
   EXPECT_EQ(acs.verdict, Verdict::kWarn);
@@ -140,7 +144,8 @@ TEST(Harm, EachTroubleOfPeerMemoryHasItsOwnCure) {
            Log{"nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client\n"
                "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)\n",
                "ABI mismatch", "rebuild"},
-           Log{"nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\n", "no peer memory API", "dma-buf"},
+           Log{"nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\n", "no peer memory API",
+               "dma-buf"},
            Log{"nv_peer_mem: Unknown symbol nvidia_p2p_get_pages (err -2)\n", "another NVIDIA driver", "rebuild"},
            Log{"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/6.8.0\n", "no such module",
                "dkms"},
@@ -177,16 +182,18 @@ FakeMachine with_gpu(const std::string& name, const std::string& probe) {
 
 TEST(Harm, DmaBufIsAskedNotInferred) {
   for (const char* name : {"NVIDIA GB10", "NVIDIA GeForce RTX 4090"}) {
-    EXPECT_THAT(examine_for(with_gpu(name, ""), "dma-buf").verdict, AnyOf(Eq(Verdict::kWarn), Eq(Verdict::kFail))) << name;
+    EXPECT_THAT(examine_for(with_gpu(name, ""), "dma-buf").verdict, AnyOf(Eq(Verdict::kWarn), Eq(Verdict::kFail)))
+        << name;
     EXPECT_EQ(examine_for(with_gpu(name, ""), "gpu-registration").verdict, Verdict::kFail) << name;
     const std::string asked = std::string("gpu 0000:3e:00.0 gdr=0 dmabuf=0 ") + name + "\n";
     EXPECT_EQ(examine_for(with_gpu(name, asked), "gpu-registration").verdict, Verdict::kFail) << name;
   }
   // An L4 that CUDA calls able, with a NIC that refuses.
-  const auto refusing = with_gpu("NVIDIA L4",
-                                 "gpu 0000:3e:00.0 gdr=1 dmabuf=1 NVIDIA L4\nnic mlx5_0 dmabuf 95 Operation not supported\n"
-                                 "reg mlx5_0 0000:3e:00.0 dmabuf 95 Operation not supported\n"
-                                 "reg mlx5_0 0000:3e:00.0 peermem 14 Bad address\n");
+  const auto refusing =
+      with_gpu("NVIDIA L4",
+               "gpu 0000:3e:00.0 gdr=1 dmabuf=1 NVIDIA L4\nnic mlx5_0 dmabuf 95 Operation not supported\n"
+               "reg mlx5_0 0000:3e:00.0 dmabuf 95 Operation not supported\n"
+               "reg mlx5_0 0000:3e:00.0 peermem 14 Bad address\n");
   EXPECT_EQ(examine_for(refusing, "dma-buf").verdict, Verdict::kWarn);
   EXPECT_EQ(examine_for(refusing, "gpu-registration").verdict, Verdict::kFail);
   // Red Hat's 4.18, which can.
@@ -215,7 +222,8 @@ TEST(Harm, LinesKnownToBeHarmlessAreCalledSo) {
 
 TEST(Harm, NvSwitchesAreNoDeadPorts) {
   const auto findings = read_capture(
-      "07:00.0 Bridge: NVIDIA Corporation GH100 [H100 NVSwitch] (rev a1)\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x2\n"
+      "07:00.0 Bridge: NVIDIA Corporation GH100 [H100 NVSwitch] (rev a1)\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width "
+      "x2\n"
       "\t\tLnkSta:\tSpeed 2.5GT/s (downgraded), Width x1 (downgraded)\n");
   for (const Finding& finding : findings) EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.found;
   FakeMachine machine = good_server();
@@ -276,7 +284,8 @@ TEST(Harm, NoFixtureGetsForbiddenAdvice) {
   const char* set = std::getenv("GDRPERF_SOURCE_ROOT");
   const std::string root = set == nullptr ? "." : set;
   int seen = 0;
-  for (const char* folder : {"/tests/data/doctor/stories", "/../shared/fixtures/doctor", "/../shared/fixtures/doctor/stories2"}) {
+  for (const char* folder :
+       {"/tests/data/doctor/stories", "/../shared/fixtures/doctor", "/../shared/fixtures/doctor/stories2"}) {
     if (!std::filesystem::is_directory(root + folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(root + folder)) {
       if (!is_fixture(entry.path())) continue;
@@ -307,14 +316,16 @@ TEST(Harm, FirmwareIsComparedWithinOnePsidOnly) {
   }
   const std::string own = all_fixes(of_check(findings_on(two_adapters("MT_0000000838", "MT_0000000838")), "firmware"));
   EXPECT_THAT(own, HasSubstr("mlxfwmanager -d 0000:51:00.0"));
-  const std::string makers = all_fixes(of_check(findings_on(two_adapters("DEL0000000033", "DEL0000000033")), "firmware"));
+  const std::string makers =
+      all_fixes(of_check(findings_on(two_adapters("DEL0000000033", "DEL0000000033")), "firmware"));
   EXPECT_THAT(makers, HasSubstr("maker for PSID DEL0000000033"));
   EXPECT_THAT(makers, Not(HasSubstr("mlxfwmanager")));
 }
 
 TEST(Harm, AutomaticReadsAndThoseOfAmdsGuideStay) {
   for (const char* reads : {"0", "44", "128"}) {
-    const auto findings = read_capture(std::string("Configurations:   Next Boot\n        MAX_ACC_OUT_READ       ") + reads + "\n");
+    const auto findings =
+        read_capture(std::string("Configurations:   Next Boot\n        MAX_ACC_OUT_READ       ") + reads + "\n");
     EXPECT_EQ(finding_of(findings, "nic-config").verdict, Verdict::kOk) << reads;
   }
 }
@@ -365,30 +376,6 @@ TEST(Harm, ASecondPortOfAnAdapterMayBeUnused) {
   const auto of_another = of_check(read_capture(std::string(one) + "mlx5_1 port 1 ==> eth3 (Down)\n"), "port-state");
   ASSERT_EQ(of_another.size(), 2u);
   EXPECT_EQ(of_another[1].verdict, Verdict::kWarn);
-}
-
-// -- containers
-
-TEST(Harm, ContainersGetTheOptionOfTheirRuntime) {
-  struct Case {
-    const char* file;
-    const char* text;
-    const char* option;
-  };
-  for (const Case& each : {
-           Case{"/.dockerenv", "", "docker run --device=/dev/infiniband"},
-           Case{"/run/.containerenv", "", "podman run --device=/dev/infiniband"},
-           Case{"/proc/self/environ", "ENROOT_ROOTFS=/x\n", "enroot start"},
-           Case{"/.singularity.d/startscript", "", "apptainer exec"},
-           Case{"/proc/self/cgroup", "0::/kubepods.slice/kubepods-pod1.slice\n", "resources.limits"},
-       }) {
-    FakeMachine machine = good_server().deny("/dev/infiniband/uverbs0").limit(65536, 65536);
-    machine.file(each.file, each.text);
-    EXPECT_THAT(examine_for(machine, "device-file").fix, HasSubstr(each.option));
-    const std::string fixes = all_fixes(findings_on(machine));
-    EXPECT_THAT(fixes, Not(HasSubstr("chmod"))) << each.option;
-    EXPECT_THAT(fixes, Not(HasSubstr("limits.d"))) << each.option;
-  }
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 namespace gdrperf::doctor {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr const char* kNic =
@@ -212,6 +214,29 @@ TEST(Gpu, DmaBufNeedsLinux512) {
   EXPECT_EQ(examine_for(machine, "dma-buf").verdict, Verdict::kSkip) << "nobody was asked";
   machine.file("/proc/sys/kernel/osrelease", "4.18.0-553.el8_10.x86_64\n");
   EXPECT_EQ(examine_for(machine, "dma-buf").verdict, Verdict::kSkip) << "Red Hat's number says nothing";
+}
+
+TEST(Host, ContainersGetTheOptionOfTheirRuntime) {
+  struct Case {
+    const char* file;
+    const char* text;
+    const char* option;
+  };
+  for (const Case& each : {
+           Case{"/.dockerenv", "", "docker run --device=/dev/infiniband"},
+           Case{"/run/.containerenv", "", "podman run --device=/dev/infiniband"},
+           Case{"/proc/self/environ", "ENROOT_ROOTFS=/x\n", "enroot start"},
+           Case{"/.singularity.d/startscript", "", "apptainer exec"},
+           Case{"/proc/self/cgroup", "0::/kubepods.slice/kubepods-pod1.slice\n", "resources.limits"},
+       }) {
+    FakeMachine machine = good_server().deny("/dev/infiniband/uverbs0").limit(65536, 65536);
+    machine.file(each.file, each.text);
+    EXPECT_THAT(examine_for(machine, "device-file").fix, HasSubstr(each.option));
+    for (const Finding& finding : findings_on(machine)) {
+      EXPECT_THAT(finding.fix + finding.for_good, Not(AnyOf(HasSubstr("chmod"), HasSubstr("limits.d"))))
+          << each.option << " " << finding.check;
+    }
+  }
 }
 
 }  // namespace
