@@ -5,6 +5,15 @@
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::engine {
+namespace {
+
+/// "--transport uc".
+std::string asked_transport(const ResolvedSpec& spec) {
+  return fmt::format("{} {}", flag<&TestSpec::transport>(),
+                     to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)));
+}
+
+}  // namespace
 
 void check_staging(const ResolvedSpec& spec) {
   const std::string own = end_flag<&EndSpec::buffer>(conn::Side::kClient);
@@ -45,9 +54,7 @@ void check_staging(const ResolvedSpec& spec) {
                       "leave it out, or take memory that the NIC reaches itself");
   }
   if (spec.transport != Transport::kRc) {
-    const std::string kind = to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport));
-    const std::string asked = fmt::format("{} {}", flag<&TestSpec::transport>(), kind);
-    throw usage_error(fmt::format("{}: {} counts on every chunk's arrival", asked, what),
+    throw usage_error(fmt::format("{}: {} counts on every chunk's arrival", asked_transport(spec), what),
                       "leave it out, or take memory that the NIC reaches itself");
   }
   if (rate_of(spec) > 0) {
