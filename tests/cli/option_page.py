@@ -5,7 +5,8 @@ import textwrap
 
 from support import run
 
-TESTS = [f"{verb}_{metric}" for verb in ("write", "send", "read", "write_imm", "atomic") for metric in ("bw", "lat")]
+TESTS = [f"{verb}_{metric}" for verb in ("write", "send", "read", "write_imm", "send_imm", "atomic")
+         for metric in ("bw", "lat")]
 COMMON = 20  # options that a command shares with the tests, from which on it is one of their kind
 
 HEAD = """# Options

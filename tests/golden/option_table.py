@@ -1,5 +1,5 @@
-"""What follows from the option table alone: columns and the schema's lines of options that are left out at their
-default. One more of them changes no recorded file."""
+"""What follows from tables alone: the schema's tests, and columns and the schema's lines of options that are left out
+at their default. One more of them changes no recorded file."""
 import csv
 import io
 import json
@@ -68,3 +68,31 @@ def check_options(produced, schema, schema_path):
     pathlib.Path(schema_path).write_text(text, encoding="utf-8")
     properties.update(json.loads(text)["$defs"]["run"]["properties"])
     return failures
+
+
+def check_tests(produced, schema, schema_path):
+    """The schema names the tests that there are, each with its runs."""
+    tests = pathlib.Path(produced, "tests.txt").read_text(encoding="utf-8").split()
+    if tests_of(schema) == (tests, tests):
+        return 0
+    if not os.environ.get("UPDATE_GOLDEN"):
+        print("FAIL schema: its tests are not those of the program (UPDATE_GOLDEN=1 writes them anew)")
+        return 1
+    text = pathlib.Path(schema_path).read_text(encoding="utf-8")
+    text = re.sub(r'^        "op": \{"enum": .*$', lambda _: f'        "op": {{"enum": {json.dumps(tests)}}},', text, count=1,
+                  flags=re.MULTILINE)
+    run = '          "{0}": {{"type": "array", "minItems": 1, "items": {{"$ref": "#/$defs/any_run", "properties": ' \
+          '{{"op": {{"const": "{0}"}}}}}}}}'
+    lines = ",\n".join(run.format(test) for test in tests) + "\n"
+    text = re.sub(r'(?:^          "\w+_(?:bw|lat)": \{"type": "array", "minItems": 1, .*\n)+', lambda _: lines, text, count=1,
+                  flags=re.MULTILINE)
+    pathlib.Path(schema_path).write_text(text, encoding="utf-8")
+    schema.clear()
+    schema.update(json.loads(text))
+    return 0 if tests_of(schema) == (tests, tests) else 1
+
+
+def tests_of(schema):
+    """The tests by their runs, and by what a run is called."""
+    relation = schema["properties"]["relations"]["additionalProperties"]
+    return list(relation["properties"]), schema["$defs"]["run"]["properties"]["op"]["enum"]

@@ -21,7 +21,7 @@ except ImportError:
     print("skipped: python3-jsonschema is not installed")
     sys.exit(77)
 
-from option_table import check_columns, check_options, options_of, without_unset
+from option_table import check_columns, check_options, check_tests, options_of, without_unset
 
 # File of the program -> golden file.
 GOLDEN = {
@@ -311,6 +311,7 @@ def main():
         subprocess.run([program, folder], check=True)
         failures += check_golden(folder, golden)
         failures += check_formats(folder)
+        failures += check_tests(folder, schema, schema_path)
         failures += check_options(folder, schema, schema_path)
         failures += check_fields(folder, schema, schema_path)
         failures += check_places(folder, schema)

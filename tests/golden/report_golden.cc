@@ -110,6 +110,11 @@ void write_places(const std::string& path) {
   }
 }
 
+void write_tests(const std::string& path) {
+  std::ofstream out(path);
+  for (const gdrperf::Test test : gdrperf::all_tests()) out << to_string(test) << '\n';
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -134,6 +139,7 @@ int main(int argc, char** argv) {
   write_formats(folder);
   write_fields(folder + "fields.md");
   write_places(folder + "places.txt");
+  write_tests(folder + "tests.txt");
   write_options(folder + "options.txt");
   write_columns(folder + "columns.txt");
   std::ofstream csv(folder + "runs.csv");
