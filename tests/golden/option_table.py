@@ -79,13 +79,13 @@ def check_tests(produced, schema, schema_path):
         print("FAIL schema: its tests are not those of the program (UPDATE_GOLDEN=1 writes them anew)")
         return 1
     text = pathlib.Path(schema_path).read_text(encoding="utf-8")
-    text = re.sub(r'^        "op": \{"enum": .*$', lambda _: f'        "op": {{"enum": {json.dumps(tests)}}},', text, count=1,
-                  flags=re.MULTILINE)
+    enum = f'        "op": {{"enum": {json.dumps(tests)}}},'
+    text = re.sub(r'^        "op": \{"enum": .*$', lambda _: enum, text, count=1, flags=re.MULTILINE)
     run = '          "{0}": {{"type": "array", "minItems": 1, "items": {{"$ref": "#/$defs/any_run", "properties": ' \
           '{{"op": {{"const": "{0}"}}}}}}}}'
     lines = ",\n".join(run.format(test) for test in tests) + "\n"
-    text = re.sub(r'(?:^          "\w+_(?:bw|lat)": \{"type": "array", "minItems": 1, .*\n)+', lambda _: lines, text, count=1,
-                  flags=re.MULTILINE)
+    old = r'(?:^          "\w+_(?:bw|lat)": \{"type": "array", "minItems": 1, .*\n)+'
+    text = re.sub(old, lambda _: lines, text, count=1, flags=re.MULTILINE)
     pathlib.Path(schema_path).write_text(text, encoding="utf-8")
     schema.clear()
     schema.update(json.loads(text))
