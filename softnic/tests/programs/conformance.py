@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import program_lists
 import programs
 import rdma_core
 from programs import Verdict
@@ -82,7 +83,7 @@ def show(title: str, verdicts: list[Verdict], verbose: bool) -> None:
 
 def run_programs(runner: programs.Runner, title: str, chosen: list[programs.Program], args) -> list[Verdict]:
     if args.short:
-        chosen = programs.short_list(chosen)
+        chosen = program_lists.short_list(chosen)
     chosen = [it for it in chosen if args.only in it.name]
     verdicts = [runner.run(it) for it in chosen]
     show(title, verdicts, args.verbose)
@@ -121,14 +122,14 @@ def main() -> int:
     runner = programs.Runner(words, env, 20000 + os.getpid() % 20000)
     print(f"{'':<40}  passed  skipped  failed")
     verdicts = run_programs(runner, f"examples of libibverbs{version_of('ibverbs-utils')}",
-                            programs.example_programs(), args)
-    verdicts += run_programs(runner, f"perftest{perftest_version()}", programs.perftest_programs(), args)
+                            program_lists.example_programs(), args)
+    verdicts += run_programs(runner, f"perftest{perftest_version()}", program_lists.perftest_programs(), args)
     verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R",
-                             programs.rdma_cm_programs(), args)
-    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, MPI, iperf, others", programs.library_programs(),
+                             program_lists.rdma_cm_programs(), args)
+    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, MPI, iperf, others", program_lists.library_programs(),
                              args)
-    verdicts += run_programs(runner, "link layer InfiniBand", programs.infiniband_programs(), args)
-    verdicts += run_programs(runner, "second ports", programs.two_port_programs(), args)
+    verdicts += run_programs(runner, "link layer InfiniBand", program_lists.infiniband_programs(), args)
+    verdicts += run_programs(runner, "second ports", program_lists.two_port_programs(), args)
     verdicts += run_rdma_core(words, env, args)
     sum_up("in all", verdicts)
     reasons = Counter(it.reason for it in verdicts if it.outcome == "skipped")
