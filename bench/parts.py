@@ -91,7 +91,8 @@ def main():
         f"{runs} runs of {asked.duration}, {asked.lanes} at a time, on {len(os.sched_getaffinity(0))} CPUs; "
         "all shares are of the link"
     )
-    print(f"{'parts':<10}{'link':<10}{'wait':<6}{'runs':>5}{'row':>18}{'largest max':>13}{'largest sum':>13}{'marked':>8}"
+    print(f"{'parts':<10}{'link':<10}{'wait':<6}{'runs':>5}{'row':>18}{'largest max':>13}{'largest sum':>13}"
+          f"{'marked':>8}"
           f"{'apart by > 1 %, unmarked':>26}")
     bad = unmarked = 0
     for (name, rate, wait), rows in sorted(found.items()):
@@ -99,7 +100,8 @@ def main():
         apart = sum(not row[3] and abs(row[0] - row[2]) > 0.01 * row[2] for row in rows)
         bad += apart + sum(max(row[0], row[1]) > MOST for row in rows)
         unmarked += apart + sum(max(row[0], row[1]) > MOST and not row[3] for row in rows)
-        print(f"{name:<10}{rate:<10}{wait:<6}{len(rows):>5}{min(medians):>9.4f}{max(medians):>9.4f}{max(row[1] for row in rows):>13.4f}"
+        print(f"{name:<10}{rate:<10}{wait:<6}{len(rows):>5}{min(medians):>9.4f}{max(medians):>9.4f}"
+              f"{max(row[1] for row in rows):>13.4f}"
               f"{max(row[2] for row in rows):>13.4f}{sum(row[3] for row in rows):>8}{apart:>26}")
     print(
         f"above the link by more than {100 * (MOST - 1):.0f} %, or apart and unmarked: {bad} of {runs}, "

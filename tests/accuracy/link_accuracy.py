@@ -3,14 +3,12 @@
 
 usage: tests/accuracy/link_accuracy.py GDRPERF [--all] [--markdown FILE] [--seconds S] [--stride N]
 
-The software device's link model says when each message leaves, arrives and is
-acknowledged, so rate and latency of every test follow from size, depth, rate R and
-one-way latency L (softnic/docs/model.md). Interrupts of less than 100 us do not count
-(react=100us). Rates, latencies, sizes, depths and tests are
-swept, and each point is measured with gdrperf and, with --all, with Debian's
-perftest. The device counts by how much it was late itself, and how often a program was held up
-for longer: points at which the machine could not keep the schedule say nothing about
-either program; they are left out and counted. While that is more than a tenth of them, those are measured again, up to four
+The software device's link model says when each message leaves, arrives and is acknowledged, so rate and latency of
+every test follow from size, depth, rate R and one-way latency L (softnic/docs/model.md). Interrupts of less than
+100 us do not count (react=100us). Rates, latencies, sizes, depths and tests are swept, and each point is measured with
+gdrperf and, with --all, with Debian's perftest. The device counts by how much it was late itself, and how often a
+program was held up for longer: points at which the machine could not keep the schedule say nothing about either
+program; they are left out and counted. While that is more than a tenth of them, those are measured again, up to four
 times.
 
 --all measures every point (minutes). Without it a handful, on a link so slow that a
@@ -169,8 +167,9 @@ def free_port():
 
 
 def gdrperf_value(device, point, seconds):
-    command = [device.gdrperf, point.test, "--cpu", str(CPUS[0]), "--peer-cpu", str(CPUS[-1]), "127.0.0.1", "-p", device.port, "-d", "soft0", "--peer-dev", "soft1",
-               "-s", str(point.size), "-D", f"{seconds * 1000:.0f}ms", "--json", "-"]
+    command = [device.gdrperf, point.test, "--cpu", str(CPUS[0]), "--peer-cpu", str(CPUS[-1]), "127.0.0.1",
+               "-p", device.port, "-d", "soft0", "--peer-dev", "soft1", "-s", str(point.size),
+               "-D", f"{seconds * 1000:.0f}ms", "--json", "-"]
     if point.test.endswith("_bw"):
         command += ["-t", str(point.depth), "-Q", "1"]
     done = subprocess.run(command, env=device.env, capture_output=True, text=True)
@@ -188,8 +187,8 @@ def perftest_value(device, point, seconds):
     command = ["ib_" + point.test, "-p", port, "-F", "-s", str(point.size), "-n", str(number)]
     if point.test.endswith("_bw"):
         command += ["-t", str(point.depth), "-Q", "1"]
-    server = subprocess.Popen(["taskset", "-c", str(CPUS[-1]), *command, "-d", "soft1"], env=device.env, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(["taskset", "-c", str(CPUS[-1]), *command, "-d", "soft1"], env=device.env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 20
         while True:

@@ -148,7 +148,8 @@ def main():
                            "--peer-dev",
                            "soft1", "-d", "soft0", *flags, "--json", document]
                 run, error = measured(command, softnic, document)
-                shown = f"run {number} ({softnic.split(';')[0]}{'' if local else ', two processes'}): {test} {' '.join(flags)}"
+                where = softnic.split(";")[0] + ("" if local else ", two processes")
+                shown = f"run {number} ({where}): {test} {' '.join(flags)}"
                 if run is None:
                     failures.append(f"{shown}: {error}")
                 else:

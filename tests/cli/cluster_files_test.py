@@ -246,7 +246,7 @@ class NothingStarts(unittest.TestCase):
 @unittest.skipUnless(yaml and jsonschema and shutil.which("kubectl"),
                      "kubectl, python3-yaml or python3-jsonschema is not there")
 class Schemas(unittest.TestCase):
-    """check-manifests over schemas made up for this: the published ones are not here (GDRPERF_K8S_SCHEMAS names them)."""
+    """check-manifests over schemas made up for this: of the published ones GDRPERF_K8S_SCHEMAS names the folder."""
 
     def check(self, folder):
         return subprocess.run([path("check-manifests"), folder], capture_output=True, text=True, check=False)
@@ -255,7 +255,8 @@ class Schemas(unittest.TestCase):
         any_object = {"type": "object", "additionalProperties": True}
         kinds = {("", "v1", "Service"), ("batch", "v1", "Job"), ("apps", "v1", "DaemonSet")}
         schemas = {kind: {"type": "object", "required": ["spec"],
-                          "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": any_object,
+                          "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"},
+                                         "metadata": any_object,
                                          "spec": {"$ref": "#/components/schemas/any"}},
                           "x-kubernetes-group-version-kind": [{"group": group, "version": version, "kind": kind}]}
                    for group, version, kind in kinds}
@@ -267,9 +268,12 @@ class Schemas(unittest.TestCase):
                  "spec": {"group": group, "names": {"kind": kind},
                           "versions": [{"name": version, "schema": {"openAPIV3Schema": {
                               "type": "object",
-                              "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": any_object,
-                                             "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}}}]}}
-                for group, version, kind in (("jobset.x-k8s.io", "v1alpha2", "JobSet"), ("kubeflow.org", "v2beta1", "MPIJob"))]
+                              "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"},
+                                             "metadata": any_object,
+                                             "spec": {"type": "object",
+                                                      "x-kubernetes-preserve-unknown-fields": True}}}}}]}}
+                for group, version, kind in (("jobset.x-k8s.io", "v1alpha2", "JobSet"),
+                                             ("kubeflow.org", "v2beta1", "MPIJob"))]
         with open(os.path.join(folder, "crds.yaml"), "w", encoding="utf-8") as file:
             yaml.safe_dump_all(crds, file)
 
@@ -289,7 +293,7 @@ class Schemas(unittest.TestCase):
             self.assertIn("sriov: batch/v1 Job: spec.completions: 4 is not of type 'string'", wrong.stdout)
             self.assertIn("'backoffLimit'", wrong.stdout)
 
-    @unittest.skipUnless(os.environ.get("GDRPERF_K8S_SCHEMAS"), "GDRPERF_K8S_SCHEMAS names no folder of published schemas")
+    @unittest.skipUnless(os.environ.get("GDRPERF_K8S_SCHEMAS"), "GDRPERF_K8S_SCHEMAS names no folder")
     def test_published_schemas(self):
         done = self.check(os.environ["GDRPERF_K8S_SCHEMAS"])
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -345,7 +349,7 @@ class Scripts(unittest.TestCase):
             config = os.path.join(folder, "mpi.conf")
             with open(config, "w", encoding="utf-8") as file:
                 file.write(written)
-            told = subprocess.run(["ssh", "-G", "-F", config, "worker-0"], capture_output=True, text=True, check=True).stdout.splitlines()
+            told = subprocess.check_output(["ssh", "-G", "-F", config, "worker-0"], text=True).splitlines()
         self.assertIn("userknownhostsfile /dev/null", told)
         self.assertTrue({"stricthostkeychecking false", "stricthostkeychecking no"} & set(told), told)
 
@@ -367,9 +371,11 @@ class Published(unittest.TestCase):
         with open(os.path.join(root, "docs", "how-to", "cluster.md"), encoding="utf-8") as file:
             page = file.read()
         test = document["test"]
-        self.assertEqual((len(document["ranks"]), document["partial"], test["rounds_done"], document["failed"]), (64, False, 63, []))
+        self.assertEqual((len(document["ranks"]), document["partial"], test["rounds_done"], document["failed"]),
+                         (64, False, 63, []))
         slow = [each for each in document["suspects"] if each["verdict"] == "slow"]
-        self.assertEqual([(each["part"], each["rank"]) for each in slow], [("nic", 41)], "the planted one and nothing else")
+        self.assertEqual([(each["part"], each["rank"]) for each in slow], [("nic", 41)],
+                         "the planted one and nothing else")
         host = document["ranks"][41]["host"]
         self.assertIn(
             f"    64 ranks on 1 host, 64 NICs (simulated); write_bw 16 KiB; "
@@ -379,7 +385,8 @@ class Published(unittest.TestCase):
             f"    typical {document['typical_gbytes']:.4g} GB/s; NICs vary by {document['nic_sigma_percent']:.1f} %, "
             f"measurements by {document['pair_sigma_percent']:.1f} %; {100 * document['slow_share']:.1f} % of "
             f"{len(document['measurements'])} measurements were far below their NIC's usual rate\n", page)
-        self.assertIn(f"    SLOW NIC nic41 of rank 41 ({host}): {slow[0]['retest_shift_percent']:+.1f} % when it sends ({slow[0]['retests']} retests; "
+        self.assertIn(f"    SLOW NIC nic41 of rank 41 ({host}): {slow[0]['retest_shift_percent']:+.1f} % when it "
+                      f"sends ({slow[0]['retests']} retests; "
                       f"{slow[0]['shift_percent']:+.1f} % in {slow[0]['measurements']} measurements before)\n", page)
         look = document["inspections"][0]
         self.assertIn(

@@ -20,8 +20,8 @@ def resource(tag, data):
 
 def vpd(v3):
     """Vital product data with a serial number in front of V3."""
-    fields = b"".join(name + bytes([len(value)]) + value for name,
-                      value in ((b"SN", b"MT0000X00000"), (b"V3", v3.encode())))
+    fields = b"".join(name + bytes([len(value)]) + value
+                      for name, value in ((b"SN", b"MT0000X00000"), (b"V3", v3.encode())))
     return resource(0x82, PRODUCT.encode()) + resource(0x90, fields) + b"\x78"
 
 

@@ -13,7 +13,8 @@ import tempfile
 import time
 import unittest
 
-from support import BINARY, CliTest, PATIENCE_S, PROMISE_S, SHORT, environment, free_port, main, sanitized, softnic_works
+from support import (BINARY, CliTest, PATIENCE_S, PROMISE_S, SHORT, environment, free_port, main, sanitized,
+                     softnic_works)
 
 LOCAL = ["--local", "--softnic", "-s", "64"]
 MOMENTS = 3 if SHORT or sanitized() else 50
@@ -101,8 +102,8 @@ class Ends(CliTest):
         # Most while the command starts and sets up: later it does the same all the time.
         moments = {name: sorted(WINDOW_S * chance.random()**2 for _ in range(MOMENTS)) for name in commands}
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            ends = {name: [pool.submit(self.ends_after, words, moment) for moment in moments[name]] for name,
-                    words in commands.items()}
+            ends = {name: [pool.submit(self.ends_after, words, moment) for moment in moments[name]]
+                    for name, words in commands.items()}
         rows, late = [], []
         for name in commands:
             worst = max(end.result() for end in ends[name])

@@ -134,7 +134,8 @@ def add_port(m, real, name, index, rate, firmware, fabric, up):
     m.file(f"{real}/net/{netdev}/carrier", 1 if up else 0)
     if fabric == "roce" and up:
         for number, kind in enumerate(("IB/RoCE v1", "RoCE v2", "IB/RoCE v1", "RoCE v2")):
-            address = f"fe80:0000:0000:0000:ba3f:d2ff:fe00:{index:04x}" if number < 2 else f"0000:0000:0000:0000:0000:ffff:0a{index:02x}:0001"
+            link_local = f"fe80:0000:0000:0000:ba3f:d2ff:fe00:{index:04x}"
+            address = link_local if number < 2 else f"0000:0000:0000:0000:0000:ffff:0a{index:02x}:0001"
             m.file(f"{port}/gids/{number}", address)
             m.file(f"{port}/gid_attrs/types/{number}", kind)
             m.file(f"{port}/gid_attrs/ndevs/{number}", netdev)

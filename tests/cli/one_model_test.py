@@ -44,8 +44,8 @@ def told_by_topo(folder):
     result = run("topo", "--sysfs", folder, "--json")
     if result.code:
         return None
-    return {tuple(key.split("/")): (path["relation"], path["expected"]) for key,
-            path in json.loads(result.out).get("paths", {}).items()}
+    return {tuple(key.split("/")): (path["relation"], path["expected"])
+            for key, path in json.loads(result.out).get("paths", {}).items()}
 
 
 def told_by_doctor(folder):

@@ -221,7 +221,8 @@ class Parts(CliTest):
 
     def test_servers_that_send_to_one_end(self):
         """An incast of processes that were started apart: two servers, on two addresses of the loopback."""
-        links = {"SOFTNIC": "soft0:rate=20MB/s,copy=edges,ingress=on;soft1:rate=20MB/s,copy=edges;soft2:rate=20MB/s,copy=edges"}
+        links = {"SOFTNIC": "soft0:rate=20MB/s,copy=edges,ingress=on;"
+                            "soft1:rate=20MB/s,copy=edges;soft2:rate=20MB/s,copy=edges"}
         with Server("--bind", "127.0.0.1", env=links) as server:
             with Server("--bind", "127.0.0.2", port=server.port, env=links):
                 there = ("127.0.0.1,127.0.0.2", "-p", str(server.port), "--softnic", "--reverse", "-d", "soft0",

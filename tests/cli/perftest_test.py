@@ -298,7 +298,8 @@ class Runs(CliTest):
                          "run.json", cwd=self.folder())
             self.expect_ok(result)
             figures = self.record("run.json")[member]
-            mean = figures["mean_ns"] / 1e3 if word == "latency" else figures["mean_gbps"] / (1 if word == "bandwidth" else 8 * 4.096)
+            unit = 1 if word == "bandwidth" else 8 * 4.096
+            mean = figures["mean_ns"] / 1e3 if word == "latency" else figures["mean_gbps"] / unit
             self.assertRegex(result.out, r"\A[0-9.]+\n\Z")
             self.assertAlmostEqual(float(result.out), mean, delta=max(1e-5, mean * 1e-3), msg=word)
 

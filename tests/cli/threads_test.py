@@ -10,7 +10,8 @@ import subprocess
 import time
 import unittest
 
-from support import BINARY, Background, CliTest, PATIENCE_S, cases, environment, free_port, main, run, sanitized, softnic_works
+from support import (BINARY, Background, CliTest, PATIENCE_S, cases, environment, free_port, main, run, sanitized,
+                     softnic_works)
 
 NO_THREAD = os.environ.get("GDRPERF_NO_THREAD", "")
 ENDS = {0, 1, 2, 3, 4, 5}

@@ -3,14 +3,15 @@
 
 usage: house_test.py SOURCE_ROOT [--rooms]
 
-- a module includes only modules of lower layers, and of these only their public headers (docs/explanation/architecture.md);
+- a module includes only modules of lower layers (docs/explanation/architecture.md), and of these only their public
+  headers;
 - a folder of the software device includes only those below it, and no files include each other in a circle;
-- each folder has at most 20 sources and a sentence in docs/explanation/architecture.md: --rooms prints folder, files, sentence;
-  of tests the same, but for tests/cli;
+- each folder has at most 20 sources, but for tests/cli, and a sentence in docs/explanation/architecture.md: --rooms
+  prints folder, files, sentence;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
 - an option is spelled in one place, and a command to type is one that exists;
 - how data travels is asked in one place;
-- no file is longer than 400 lines, no function than 60.
+- no file is longer than 400 lines, no function than 60, no line than 120 columns.
 """
 import ast
 import collections
@@ -19,109 +20,20 @@ import re
 import sys
 import unittest
 
+from house_rules import (FILE_LINES, FLAG_SOURCES, FLAG_SPELLERS, FLAT, FUNCTION_LINES, GATE_KEEPERS, LAYER_OF,
+                         LIBRARIES, LINE_COLUMNS, LONG_LINES, NO_FUNCTION, OF_THE_PROGRAM, OTHER_ARGUMENTS,
+                         OTHER_COMMANDS, PORTS, PRIVATE, ROOM_FILES, SIBLINGS, SOFTNIC, SOFTNIC_FOLDERS, SOURCE_TOPS,
+                         SUFFIXES, TEST_TOPS, WAY_OF_DATA)
+
 ROOT = pathlib.Path(sys.argv[1])
-
-LAYERS = [
-    {"base"},
-    {"stats", "topo", "proto"},
-    {"verbs", "report"},
-    {"export", "import"},
-    {"mem", "conn"},
-    {"engine"},
-    {"perftest"},
-    {"doctor", "compare", "cluster"},
-    {"page"},
-    {"app"},
-]
-LAYER_OF = {module: level for level, modules in enumerate(LAYERS) for module in modules}
-# Two modules of one layer that one may include the other, and why.
-SIBLINGS = {("conn", "mem")}
-# Rooms of a module that include private headers of another, and why.
-PRIVATE = {
-    ("perftest", "engine"): "runs perftest's tests by the engine's parts, in perftest's order",
-    ("cluster/wire", "app"): "a rank of a cluster is a client and a server of this program",
-    ("cluster/ranks", "app"): "the same",
-    ("cluster/output", "app"): "the same",
-    ("app", "cluster"): "the command `cluster` starts ranks",
-    ("export", "report"): "writes records as the document does, byte for byte",
-}
-# These are compiled with the program, so they may include what it may.
-OF_THE_PROGRAM = {"cluster/wire", "cluster/ranks", "cluster/output"}
-# The device that stands in front of libibverbs: nothing includes it, and it
-# includes base alone.
-SOFTNIC = "softnic"
-SOURCE_TOPS = {"include/gdrperf": None, "src": None, "softnic/src": SOFTNIC}
-SUFFIXES = {".h", ".cc", ".cu"}
-# Its folders (softnic/docs/internals.md): each includes only those before it.
-SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "remote", "host", "cm", "paths", "transport", "flight",
-                   "mlx5", "objects", "abi", "standin"]
-
-LIBRARIES = {
-    r"nlohmann/": {"proto", "report", "export", "import", "topo", "compare", "page", "app", "cluster"},
-    r"cuda": {"mem"},
-    r"infiniband/": {"verbs", "conn", "mem", "engine", "perftest", SOFTNIC},
-    r"rdma/(?!rdma_netlink|rdma_user_cm|ib_user_sa|ib_user_verbs)": {"conn"},
-    r"rdma/(rdma_netlink|rdma_user_cm|ib_user_sa|ib_user_verbs)": {SOFTNIC},
-    r"CLI/": {"app"},
-}
-
-
-# Where options are spelled; all else takes them from there.
-FLAG_SOURCES = ("src/proto/spec/setting_table.cc", "include/gdrperf/base/flags.h")
-# Where they may be spelled besides, and why.
-FLAG_SPELLERS = {
-    "app": "declares the options of each command",
-    "perftest": "has perftest's options, too",
-    "doctor": "prints whole commands to type, most of them of other programs",
-    SOFTNIC: "is no part of the program and has no options",
-}
-# Command lines of other programs, and whole ones of this program in quotes.
-OTHER_COMMANDS = re.compile(r"(?:ulimit|ethtool|setpci|ss|ip|nvidia-smi topo|lstopo|ibv_devinfo|srun|mpirun|openssl rand)"
-                            r"(?: -{1,2}[\w=-]+)+|'gdrperf [^']*'|container's --ulimit")
-# (file, literal): arguments of a program that is run here.
-OTHER_ARGUMENTS = {("src/topo/readers/nvidia_smi_run.cc", "-m")}
-
-
-# Where it is decided, and where classes are chosen by it.
-WAY_OF_DATA = ("include/gdrperf/engine/resolve.h", "src/engine/setup/resolve.cc", "src/engine/transfer/data_path.cc")
-
-
-# Who lets a peer in, and by which proof.
-GATE_KEEPERS = {
-    "prove_as_client": ["src/app/client/client.cc", "src/cluster/ranks/agent.cc", "src/cluster/ranks/hosts.cc"],
-    "prove_as_server": ["src/app/server/server.cc", "src/cluster/ranks/gate.cc", "src/cluster/wire/relay.cc"],
-    "admit_perftest": ["src/app/client/client.cc", "src/app/server/server.cc"],
-    "admit_own_process": ["src/app/client/client.cc"],
-}
-
-# Who opens a port, and which of the above stands behind it. The metrics endpoint is read by anybody who reaches it, and
-# the server of connect_rate connects with anybody: SECURITY.md says what stops them.
-PORTS = {
-    "src/app/commands/serve.cc": "src/app/server/server.cc",
-    "src/cluster/ranks/servers.cc": "src/app/server/server.cc",
-    "src/cluster/ranks/agent.cc": "src/cluster/wire/relay.cc",
-    "src/app/commands/cluster.cc": "src/cluster/ranks/gate.cc",
-    "src/app/intervals/metrics_server.cc": "",
-    "src/conn/connect_cost.cc": "",
-    "src/conn/rdma_cm.cc": "src/app/server/server.cc",
-}
-
-# "A file past 400 lines or a function past 60 asks to be split."
-FILE_LINES, FUNCTION_LINES = 400, 60
-# "A folder has at most 20 files and a sentence."
-ROOM_FILES = 20
-TEST_TOPS = ("tests", "softnic/tests")
-# One file per test, of the name that `meson test NAME` takes.
-FLAT = {"tests/cli"}
-# A declaration, not a function, begins so.
-NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|extern|union|constexpr|static const|const|#|//)\b")
 
 
 def written_by_hand():
     """Everything that is read: sources, tests, scripts."""
     for top in ("include", "src", "softnic", "tests", "bench", "scripts"):
         for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in {".h", ".cc", ".cu", ".py", ".sh", ".build"} or (path.is_file() and not path.suffix and top == "scripts"):
+            script = top == "scripts" and path.is_file() and not path.suffix
+            if script or path.suffix in {".h", ".cc", ".cu", ".py", ".sh", ".build"}:
                 yield path
 
 
@@ -173,15 +85,19 @@ def test_sources():
 
 def rooms():
     """Folder -> number of its sources."""
-    return collections.Counter(path.parent.relative_to(ROOT).as_posix() for path in [*(path for path, _ in sources()), *test_sources()])
+    return collections.Counter(path.parent.relative_to(ROOT).as_posix()
+                               for path in [*(path for path, _ in sources()), *test_sources()])
 
 
 def sentences():
     """Folder -> sentence, of the tables in docs/explanation/architecture.md and softnic/docs/internals.md."""
-    text = "".join((ROOT / name).read_text() for name in ("docs/explanation/architecture.md", "softnic/docs/internals.md"))
-    told = dict(re.findall(r"^\| `((?:src|softnic/src|include/gdrperf|tests|softnic/tests)[\w/]*)` \| (.+?) \|$", text, re.M))
+    text = "".join((ROOT / name).read_text()
+                   for name in ("docs/explanation/architecture.md", "softnic/docs/internals.md"))
+    told = dict(re.findall(r"^\| `((?:src|softnic/src|include/gdrperf|tests|softnic/tests)[\w/]*)` \| (.+?) \|$", text,
+                           re.M))
     # tests/unit has a folder for each module, of the same name.
-    told.update({f"tests/unit/{module}": f"unit tests of `{module}`" for module in LAYER_OF if (ROOT / "tests/unit" / module).is_dir()})
+    told.update({f"tests/unit/{module}": f"unit tests of `{module}`" for module in LAYER_OF
+                 if (ROOT / "tests/unit" / module).is_dir()})
     return told
 
 
@@ -237,7 +153,8 @@ class House(unittest.TestCase):
 
     def test_each_folder_is_a_room_with_a_sentence(self):
         found, told = rooms(), sentences()
-        self.assertEqual([f"{name}: {count}" for name, count in found.items() if count > ROOM_FILES and name not in FLAT], [])
+        crowded = {name: count for name, count in found.items() if count > ROOM_FILES and name not in FLAT}
+        self.assertEqual(crowded, {})
         self.assertEqual(sorted(found.keys() - told.keys()), [], "no sentence in docs/explanation/architecture.md")
         self.assertEqual(sorted(name for name in told if not (ROOT / name).is_dir()), [], "a sentence about no folder")
 
@@ -301,7 +218,8 @@ class House(unittest.TestCase):
         for path, module in sources():
             for number, text in literals(path):
                 for command in re.findall(r"gdrperf (?:[a-z_]+ )?((?:-[^;:'#)]*)+)", text):
-                    wrong += [f"{path.relative_to(ROOT)}:{number}: {flag}" for flag in flags_in(command) if flag not in own]
+                    wrong += [f"{path.relative_to(ROOT)}:{number}: {flag}" for flag in flags_in(command)
+                              if flag not in own]
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
     def test_the_way_of_data_is_chosen_in_one_place(self):
@@ -316,6 +234,16 @@ class House(unittest.TestCase):
                 wrong.append(f"{name}: dynamic_cast")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    def test_lines_are_short(self):
+        long = {}
+        for path in written_by_hand():
+            if path.suffix in SUFFIXES | {".py"}:
+                count = sum(len(line) > LINE_COLUMNS for line in path.read_text().splitlines())
+                long[path.relative_to(ROOT).as_posix()] = count
+        more = {name: count for name, count in long.items() if count > LONG_LINES.get(name, 0)}
+        self.assertEqual(more, {}, f"lines of more than {LINE_COLUMNS} columns")
+        self.assertEqual({name for name, count in LONG_LINES.items() if count > long.get(name, 0)}, set())
+
     def test_files_and_functions_are_short(self):
         wrong, functions = [], 0
         for path in written_by_hand():
@@ -324,7 +252,8 @@ class House(unittest.TestCase):
             name = path.relative_to(ROOT)
             if len(lines) > FILE_LINES:
                 wrong.append(f"{name}: {len(lines)} lines")
-            found = python_functions(text) if path.suffix == ".py" else cpp_functions(lines) if path.suffix in {".h", ".cc", ".cu"} else []
+            cpp = cpp_functions(lines) if path.suffix in SUFFIXES else []
+            found = python_functions(text) if path.suffix == ".py" else cpp
             for line, length in found:
                 functions += 1
                 if length > FUNCTION_LINES:
@@ -336,15 +265,17 @@ class House(unittest.TestCase):
     def test_the_gate_has_few_keepers(self):
         found = {}
         for path, _ in sources():
-            for name in re.findall(r"\b(?<!friend Admission )(prove_as_client|prove_as_server|admit_perftest|admit_own_process)\(", path.read_text()):
+            for name in re.findall(rf"\b(?<!friend Admission )({'|'.join(GATE_KEEPERS)})\(", path.read_text()):
                 found.setdefault(name, set()).add(path.relative_to(ROOT).as_posix())
         home = {"include/gdrperf/proto/admission.h", "src/proto/control/token.cc"}
         self.assertEqual({name: sorted(files - home) for name, files in found.items()}, GATE_KEEPERS)
 
     # Whatever listens is an entry: tests/cli/token_test.py asks each without the token.
     def test_each_port_has_its_gate(self):
-        opens = re.compile(r"\bproto::Listener\([^)]|\bListener\(\"|\blistener_?\.emplace\(|\bMHD_start_daemon\(|(?<!\w)::listen\(|\brdma_listen\(")
-        found = {path.relative_to(ROOT).as_posix() for path, module in sources() if module != SOFTNIC and opens.search(path.read_text())}
+        opens = re.compile(r"\bproto::Listener\([^)]|\bListener\(\"|\blistener_?\.emplace\(|\bMHD_start_daemon\(|"
+                           r"(?<!\w)::listen\(|\brdma_listen\(")
+        found = {path.relative_to(ROOT).as_posix() for path, module in sources()
+                 if module != SOFTNIC and opens.search(path.read_text())}
         self.assertEqual(sorted(found - {"src/proto/control/tcp.cc"}), sorted(PORTS))
         for gate in filter(None, PORTS.values()):
             self.assertIn(gate, GATE_KEEPERS["prove_as_server"])
@@ -360,7 +291,8 @@ class House(unittest.TestCase):
                     wrong.append(f"{path.relative_to(ROOT)}:{number}: Mutex of gdrperf/base/mutex.h, and GUARDED_BY")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
-    # A thread object that is left joinable ends the process, and so does what a thread throws; start_thread() does neither.
+    # A thread object that is left joinable ends the process, and so does what a thread throws; start_thread() does
+    # neither.
     def test_threads_are_started_in_one_place(self):
         wrong = []
         for path, module in sources():

@@ -28,7 +28,8 @@ PORT, PINGPONG_PORT = 4791, 18515
 MAGIC = b"softnic\n"
 VERSION = 2
 RC = 2
-HELLO, ANSWER, FRAME = struct.Struct("<8sIIII16s16s16sB7x"), struct.Struct("<8sII16s32s"), struct.Struct("<BBBBIIIIIQQQQ")
+HELLO, ANSWER = struct.Struct("<8sIIII16s16s16sB7x"), struct.Struct("<8sII16s32s")
+FRAME = struct.Struct("<BBBBIIIIIQQQQ")
 KINDS = (1, 2, 3, 4, 5, 6, 7)
 GROUP_HEAD, DATAGRAM, GROUP = struct.Struct("<8sII16s16s"), 16, "239.77.9.9"
 
