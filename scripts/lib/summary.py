@@ -10,6 +10,8 @@ with each of its cases, any other test as one. Exits with 1 when a case failed o
 was none at all.
 """
 
+from __future__ import annotations
+
 import json
 import pathlib
 import re

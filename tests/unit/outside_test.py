@@ -12,6 +12,8 @@ ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
 # clang stops after twenty.
 ALL_ERRORS = ["-ferror-limit=0"] if any("clang" in word for word in COMPILER) else []
+# Where the distribution has no fmt, or an old one, it lies in subprojects.
+INCLUDES = [f"-I{ROOT}/include", *(f"-I{folder}" for folder in ROOT.glob("subprojects/fmt-*/include"))]
 HEAD = """
 #include <fmt/format.h>
 #include <iostream>
@@ -80,7 +82,7 @@ BAD = {
 
 def errors_of(code):
     """What the compiler says about it."""
-    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", "-fsyntax-only", *ALL_ERRORS, f"-I{ROOT}/include", "-"]
+    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", "-fsyntax-only", *ALL_ERRORS, *INCLUDES, "-"]
     return subprocess.run(command, input=HEAD + code, capture_output=True, text=True, check=False).stderr
 
 

@@ -49,6 +49,15 @@ class Verdict:
     reason: str = ""
 
 
+OLD_PROGRAMS = "the distribution's programs are of rdma-core 33 or older, the stand-in is one of 34 and later"
+
+
+def takes_the_stand_in() -> bool:
+    """Whether the distribution's programs find its private functions of libibverbs there."""
+    program = shutil.which("ibv_devinfo")
+    return program is not None and b"IBVERBS_PRIVATE_34" in Path(program).read_bytes()
+
+
 def listening(port: int) -> bool:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

@@ -91,6 +91,7 @@ class Rping(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr + server.text())
 
     @unittest.skipIf(STANDIN is None, "sanitized libraries are preloaded")
+    @unittest.skipUnless(programs.takes_the_stand_in(), programs.OLD_PROGRAMS)
     def test_the_stand_in_is_found_by_its_name(self):
         env = environment(LD_LIBRARY_PATH=str(STANDIN.parent))
         words = ["rping", "-a", "127.0.0.1", "-p", self.port, "-C", "20"]
