@@ -5,7 +5,7 @@ import json
 import pathlib
 import unittest
 
-from support import CliTest, Server, cases, main, rates, run, sanitized, softnic_works
+from support import SHORT, CliTest, Server, cases, main, rates, run, sanitized, softnic_works
 
 LOCAL = ("--local", "--softnic")
 
