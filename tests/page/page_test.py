@@ -291,8 +291,8 @@ class Page(support.CliTest):
 
     def test_odd_types_and_no_runs_break_nothing(self):
         odd = machine(1, 1, SIZES)
-        odd["tool"], odd["hosts"], odd["topology"], odd["warnings"] = 7, [None,
-                                                                          "x"], {"pairs": {"GPU0/mlx5_0": 5}, "gpus": 3}, {"a": 1}
+        odd |= {"tool": 7, "hosts": [None, "x"], "topology": {"pairs": {"GPU0/mlx5_0": 5}, "gpus": 3},
+                "warnings": {"a": 1}}
         self.open(odd)
         self.browser.click(".cell")
         self.assert_quiet()

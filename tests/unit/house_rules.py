@@ -96,7 +96,7 @@ LONG_LINES = {
     "tests/fuzz/topo_hwloc_fuzz.cc": 1,
     "tests/fuzz/topo_nccl_fuzz.cc": 2,
     "tests/page/chromium.py": 3,
-    "tests/page/page_test.py": 9,
+    "tests/page/page_test.py": 8,
     "tests/unit/compare/markdown_test.cc": 1,
     "tests/unit/compare/placement_text_test.cc": 1,
     "tests/unit/page/cluster_page_test.cc": 1,
