@@ -17,14 +17,14 @@ from support import Background, run
 PROGRAMS = ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat"]
 # What both ends are started with. Odd sizes fill their memory in another way than powers of two.
 # perftest stops receiving by its own clock: of 4 s it leaves out half a second at each end, of 1 s nothing.
-VARIANTS = {"ib_write_bw": [["-s", "64", "-q", "3"], ["-s", "5000", "-q", "2", "--report_gbits"]],
-            "ib_read_bw": [["-s", "4096", "-q", "2"]],
+VARIANTS = {"ib_write_bw": [["-s", "64", "-q", "3", "-n", "700"], ["-s", "5000", "-q", "2", "--report_gbits"]],
+            "ib_read_bw": [["-s", "4096", "-q", "2", "-n", "700"]],
             "ib_send_bw": [["-n", "600", "-q", "3", "-s", "512"], ["-D", "4", "-s", "1000"]],
             "ib_write_lat": [["-s", "300", "-n", "700"], ["-D", "1"]],
-            "ib_read_lat": [["-s", "8"]],
+            "ib_read_lat": [["-s", "8", "-n", "700"]],
             "ib_send_lat": [["-s", "4096", "-n", "500"], ["-D", "1"]]}
 RUNS = [(program, args) for program in PROGRAMS
-        for args in support.cases([["-n", "1000"]], [[], ["-n", "1000"], *VARIANTS[program]])]
+        for args in support.cases([["-n", "1000"]], [[], *VARIANTS[program]])]
 SHORT_RUNS = [("ib_write_bw", ["-s", "64", "-q", "3"]), ("ib_send_bw", ["-n", "600", "-q", "3", "-s", "512"])]
 if support.SHORT:
     RUNS += SHORT_RUNS
