@@ -12,7 +12,7 @@ import time
 import unittest
 
 import support
-from cluster_ranks import RANKS, ClusterTest, devices, load, options, start
+from cluster_ranks import BRIEF, RANKS, ClusterTest, devices, load, options, start
 
 
 class Refusals(ClusterTest):
@@ -37,7 +37,7 @@ class Refusals(ClusterTest):
         """All rounds are done and saved: what the retests have not decided by then is undecided."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
-            ranks = start(1, path, ["--small", "16K"])
+            ranks = start(1, path)
             deadline = time.monotonic() + support.PATIENCE_S
             while time.monotonic() < deadline:
                 if os.path.exists(path) and load(path)["test"]["rounds_done"] == RANKS - 1:
@@ -79,7 +79,7 @@ class Refusals(ClusterTest):
             path = os.path.join(folder, "cluster.json")
             port = support.free_port()
             ranks = [support.Background(*options(port, "--ranks", 3, "--rank", rank,
-                                                 *(["--json", path, "-D", "50ms"] if rank == 0 else []),
+                                                 *(["--json", path, *BRIEF] if rank == 0 else []),
                                                  *(["--devices", "mlx5_9"] if rank == 2 else [])),
                                         env={"SOFTNIC": devices(count=3)})
                      for rank in range(3)]
@@ -99,7 +99,7 @@ class Refusals(ClusterTest):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
             port = support.free_port()
-            ranks = [support.Background(*options(port, "--ranks", RANKS, "--rank", rank, "-D", "50ms",
+            ranks = [support.Background(*options(port, "--ranks", RANKS, "--rank", rank, *BRIEF,
                                                  *(["--json", path] if rank == 0 else [])), env={"SOFTNIC": links})
                      for rank in range(RANKS)]
             for rank in ranks:
@@ -153,7 +153,7 @@ class Refusals(ClusterTest):
             path = os.path.join(folder, "cluster.json")
             port = support.free_port()
             ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank,
-                                                 *(["--json", path, "-D", "50ms", "--expect", "nics=8"] if rank == 0
+                                                 *(["--json", path, *BRIEF, "--expect", "nics=8"] if rank == 0
                                                    else [])),
                                         env={"SOFTNIC": devices(count=4)}) for rank in range(2)]
             codes = [rank.wait() for rank in ranks]

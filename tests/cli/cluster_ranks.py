@@ -18,6 +18,10 @@ RANKS = 6
 # retests of minutes.
 LINK = "rate=2MB/s,react=500ms" if support.sanitized() else "rate=20MB/s,react=200ms"
 
+# Each run ends with a second for what is in flight on the sanitized link: shorter ones only scatter more, and have
+# retests of minutes.
+BRIEF = ("-D", "250ms" if support.sanitized() else "50ms")
+
 
 def devices(slow=None, count=RANKS):
     """Links, one for each rank, slow enough for any machine, which may be late (`react`)."""

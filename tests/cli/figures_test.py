@@ -43,9 +43,8 @@ class FiguresTest(CliTest):
                                  (bandwidth, ["-q", 3, "-t", 60, "-l", 4, "-Q", 12])):
                 for number in support.cases((133,), (1, 133)):
                     # One program for all tests: too short for a stable run, which is its exit status then.
-                    swept = run("sweep", *target, "--softnic", "--ops", ",".join(tests), "--sizes", 8, "-n", number,
-                                *extra,
-                                "--json", self.document)
+                    swept = run("sweep", *target, "--softnic", "--devices", "soft0", "--ops", ",".join(tests),
+                                "--sizes", 8, "-n", number, *extra, "--json", self.document)
                     self.expect_swept(swept)
                     with open(self.document, encoding="utf-8") as file:
                         document = json.load(file)

@@ -9,6 +9,7 @@ Those are read where they are, beside the tree of sources, and left out where th
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import tarfile
 import unittest
@@ -23,6 +24,8 @@ CAPTURES = ("ethtool-i-mlx5-annotated", "ethtool-i-mlx5", "lsmod-peermem-bound-i
             "lsmod-peermem-bound-ib-uverbs", "lspci-acsctl-all-off", "lspci-vvv-connectx7-acs-off",
             "lspci-vvv-gpu-link-downgraded", "show_gids-bond")
 # Copies of /sys of machines with an RDMA device.
+# Half of their files, which take as long to unpack as the doctor takes to read the rest.
+UNREAD = re.compile(r"/cpu\d+/cache/|/power/|/LNXSYSTM:00/|^[^/]*/dev/")
 COPIES = ("sysfs-32em64t-mlx4-mic", "sysfs-40intel64-qib-unusual-numa")
 
 
@@ -69,10 +72,10 @@ class Healthy(CliTest):
 
     @unittest.skipUnless((SHARED / "topology").is_dir(), "no copies of /sys beside this tree")
     def test_copies_of_sysfs(self):
-        for name in COPIES:
+        for name in COPIES[::EACH]:
             folder = pathlib.Path(self.scratch()) / name
             with tarfile.open(SHARED / "topology/hwloc" / f"{name}.tar.bz2") as archive:
-                archive.extractall(folder)
+                archive.extractall(folder, [each for each in archive if not UNREAD.search(each.name)])
             self.assertEqual(self.alarms("--root", str(next(folder.iterdir()))), [], name)
 
     @unittest.skipUnless((SHARED / "doctor").is_dir(), "no captured outputs beside this tree")

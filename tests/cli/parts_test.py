@@ -81,12 +81,12 @@ class Parts(CliTest):
     def test_the_slow_rail_is_named(self):
         # So slow that a thread which waits for its CPU half of the time is faster.
         slow = dict(RAILS, SOFTNIC=RAILS["SOFTNIC"].replace("soft2:", "soft2:slow=8,"))
-        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1,soft2,soft3", "-s", "64K", "-D",
-                                    "800ms", env=slow)
+        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1,soft2,soft3", "-s", "64K", "-t", "16",
+                                    "-D", "800ms", env=slow)
         self.assertEqual(one["parts"]["slowest"], "rail soft2")
         self.assertIn("slowest: rail soft2", result.err)
-        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft1,soft2", "--threads", "2", "-s", "64K", "-D",
-                                    "800ms", env=slow)
+        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft1,soft2", "--threads", "2", "-s", "64K",
+                                    "-t", "16", "-D", "800ms", env=slow)
         self.assertEqual(one["parts"]["slowest"], "rail soft2")
         self.assertEqual([rail["name"] for rail in one["parts"]["rails"]], ["rail soft1", "rail soft2"])
 
