@@ -128,10 +128,10 @@ std::chrono::milliseconds stall_limit(const ResolvedSpec& spec) {
 
 /// An edge is given up after so long: nothing completes then, or hardly ever.
 constexpr std::chrono::milliseconds kEdgePatience{500};
-/// With events (-e), an edge search looks so often without a pause, and then with pauses that are short
-/// against a batch.
+/// With events (-e), the search for an edge and the end of a stream look so often without a pause, and then with
+/// pauses that are short against a batch.
 constexpr int kRestlessLooks = 1000;
-constexpr std::chrono::microseconds kEdgeRest{50};
+constexpr std::chrono::microseconds kRest{50};
 /// A batch has so many times the messages that its edges may miss: 1 % at most.
 constexpr std::uint64_t kLeastOfUnseen = 100;
 /// Of messages that a device paces few come: a poll that is late by much of their distance counts for less.
@@ -303,17 +303,21 @@ std::optional<Edge> StreamingTransfer::edge() {
     const Outcome outcome = search.look(kernels_.polls, fault);
     if (outcome == Outcome::kReached) return search.edge();
     if (outcome == Outcome::kFailed) peer_.throw_fault(fault, device_, what_);
-    if (events_.channel != nullptr && looks >= kRestlessLooks) {
-      std::this_thread::sleep_for(kEdgeRest);
-    } else {
-      if (events_.yields) ::sched_yield();
-    }
+    rest_after(looks);
     if (auto message = peer_.poll_now_and_then()) {
       peer_.put_back(std::move(*message));
       return std::nullopt;
     }
   }
   return std::nullopt;
+}
+
+void StreamingTransfer::rest_after(int looks) {
+  if (events_.channel != nullptr && looks >= kRestlessLooks) {
+    std::this_thread::sleep_for(kRest);
+  } else if (events_.yields) {
+    ::sched_yield();
+  }
 }
 
 std::optional<proto::Message> StreamingTransfer::receive_rest(std::uint64_t total) {
@@ -338,7 +342,9 @@ void StreamingTransfer::begin_schedule() {
 void StreamingTransfer::drain() {
   StallWatch stall(device_, patience_, transport_);
   Fault fault;
+  int looks = 0;
   while (!plan_.idle()) {
+    const std::uint64_t completed = plan_.send.completed;
     const std::uint32_t group = plan_.send.lists_per_signal;
     for (std::uint32_t q = 0; q < plan_.send.queue_count; ++q) {
       SendQueue& queue = plan_.send.queues[q];
@@ -356,6 +362,8 @@ void StreamingTransfer::drain() {
     if (kernels::reap_sends(plan_.send, fault) < 0) peer_.throw_fault(fault, device_, what_);
     if (auto message = peer_.poll_now_and_then()) peer_.put_back(std::move(*message));
     stall.check(plan_.send.completed);
+    looks = plan_.send.completed == completed ? looks + 1 : 0;
+    rest_after(looks);
   }
 }
 

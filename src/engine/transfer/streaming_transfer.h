@@ -65,6 +65,7 @@ class StreamingTransfer final : public Transfer {
     kReached,     ///< it comes back then
     kWithinTime,  ///< or when it has taken long, so that the caller can look at its own limits
   };
+  void rest_after(int looks);
   std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress,
                                         Goal until = Goal::kReached);
   std::optional<proto::Message> send_exactly(const std::vector<std::uint64_t>& messages);
