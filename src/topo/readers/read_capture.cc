@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -30,7 +29,8 @@ std::string read_capture(const std::string& path, std::size_t max_bytes) {
     if (got == 0) return content;
     content.append(block.data(), static_cast<std::size_t>(got));
     if (content.size() <= max_bytes) continue;
-    const auto line = 1 + std::count(content.begin(), content.end(), '\n');
+    std::size_t line = 1;
+    for (std::size_t at = content.find('\n'); at != std::string::npos; at = content.find('\n', at + 1)) ++line;
     const std::size_t start = content.rfind('\n');
     const std::size_t column = content.size() - (start == std::string::npos ? 0 : start + 1);
     throw usage_error(fmt::format("{}:{}:{}: larger than {} MiB, which no recorded topology is",
