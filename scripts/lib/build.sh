@@ -15,6 +15,8 @@ use_files_in_memory() {
   free=$(df --output=avail /dev/shm 2>/dev/null | tail -n 1) || return 0
   if [ "$free" -lt "$kMemoryFreeKib" ]; then return; fi
   files_in_memory=$(mktemp -d /dev/shm/gdrperf-test.XXXXXX 2>/dev/null) || return 0
+  # As /tmp: some tests become other users.
+  chmod 1777 "$files_in_memory"
   printf '#!/bin/sh\n' >"$files_in_memory/program"
   chmod +x "$files_in_memory/program"
   if "$files_in_memory/program" 2>/dev/null; then export TMPDIR=$files_in_memory; fi
