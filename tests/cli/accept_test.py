@@ -91,9 +91,6 @@ class EightByEight(AcceptTest):
         self.assertIn(result.code, (0, 4), result)  # 4: a busy machine, no run of which is stable
         self.assertIn(f"Required: met by {met} runs", result.out)
 
-
-@unittest.skipIf(support.softnic_works(), "no software device")
-class Accept(AcceptTest):
     def test_the_worst_comes_first_and_far_relations_are_named(self):
         floors = self.write("high.txt", "all 0.0001GB/s\nPIX 0.05GB/s\nSYS 1GB/s write_bw\n")
         result = run("accept", "--machine", self.write("machine.xml", eight()), "--link-model",
@@ -105,6 +102,9 @@ class Accept(AcceptTest):
         self.assertIn("the data cross the link between NUMA nodes (SYS)", " ".join(result.out.split()))
         self.assertNotIn("read_bw/SYS", result.out.split("MISSED", 1)[1].split("Required")[0])
 
+
+@unittest.skipIf(support.softnic_works(), "no software device")
+class Accept(AcceptTest):
     def test_a_wrong_floor_is_named_by_its_line(self):
         for text, words in [("PIX 22\n", "wrong.txt:1"),
                             ("# x\nPIX 22GB/s read_lat\n", "wrong.txt:2: 'read_lat' is no bandwidth test"),
