@@ -362,8 +362,11 @@ void StreamingTransfer::drain() {
     if (kernels::reap_sends(plan_.send, fault) < 0) peer_.throw_fault(fault, device_, what_);
     if (auto message = peer_.poll_now_and_then()) peer_.put_back(std::move(*message));
     stall.check(plan_.send.completed);
-    looks = plan_.send.completed == completed ? looks + 1 : 0;
-    rest_after(looks);
+    if (plan_.send.completed != completed) {
+      looks = 0;
+    } else {
+      rest_after(++looks);
+    }
   }
 }
 
