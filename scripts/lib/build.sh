@@ -14,7 +14,7 @@ use_files_in_memory() {
   if [ -n "${TMPDIR-}" ]; then return; fi
   free=$(df --output=avail /dev/shm 2>/dev/null | tail -n 1) || return 0
   if [ "$free" -lt "$kMemoryFreeKib" ]; then return; fi
-  files_in_memory=$(mktemp -d /dev/shm/gdrperf-test.XXXXXX 2>/dev/null) || return 0
+  files_in_memory=$(mktemp -d -p /dev/shm --suffix .gdrperf-test 2>/dev/null) || return 0
   # As /tmp: some tests become other users.
   chmod 1777 "$files_in_memory"
   printf '#!/bin/sh\n' >"$files_in_memory/program"
