@@ -91,22 +91,30 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
   return chosen;
 }
 
+/// The software device's link sees to a write that several may follow when its sender polls, or later.
+bool polls_move_data(const LocalEnd& end) {
+  const ResolvedSpec& spec = end.spec();
+  return end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kSimulated) &&
+         spec.op().round_end == RoundEnd::kMemory && (spec.qps > 1 || spec.op().flag);
+}
+
 /// Soft-RoCE and software iWARP move data in kernel threads, and on a single CPU the peer (if it
 /// is on this host) gets its turn only when we step aside. An end that was pinned
 /// to one of several CPUs has it for itself, unless the other end was pinned there too.
-Spin spin_of(const LocalEnd& end) {
+bool others_need_this_cpu(const LocalEnd& end) {
   const std::string_view kind = end.endpoint().kind;
   const bool kernel_moves_data =
       kind == verbs::to_string(verbs::DeviceKind::kRxe) || kind == verbs::to_string(verbs::DeviceKind::kSiw);
   // Of several runs at the same time some share CPUs, with ends that rest or with ends that work.
   const ResolvedSpec& spec = end.spec();
   const bool alone_here = !same_host(end.endpoint(), end.remote()) || (spec.parts > 1 && server_rests(spec));
-  // The software device's link sees to a write that several may follow when its sender polls, or later.
-  const bool polls_move_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kSimulated) &&
-                               spec.op().round_end == RoundEnd::kMemory && (spec.qps > 1 || spec.op().flag);
   const bool crowded = spec.parts > 1 && spec.parts * (alone_here ? 1 : 2) > end.process_cpus();
   const bool one_cpu = end.process_cpus() < 2 || (end.shares_cpu() && !alone_here);
-  return kernel_moves_data || polls_move_data || crowded || one_cpu ? Spin::kYield : Spin::kBusy;
+  return kernel_moves_data || crowded || one_cpu;
+}
+
+Spin spin_of(const LocalEnd& end) {
+  return others_need_this_cpu(end) || polls_move_data(end) ? Spin::kYield : Spin::kBusy;
 }
 
 /// A kernel that has not reached its goal has posted at most what had completed by
@@ -164,7 +172,7 @@ StreamingTransfer::StreamingTransfer(StreamingEnd& end, Peer& peer)
     : plan_(end.plan()),
       events_{.channel = end.completion_channel()},
       peer_(peer),
-      may_share_(end.spec().wait != Wait::kEvent && spin_of(end) == Spin::kBusy),
+      may_share_(end.spec().wait != Wait::kEvent && !others_need_this_cpu(end)),
       depth_(std::min(end.spec().tx_depth, end.spec().rx_depth)),
       kernels_(choose_kernels(end.spec(), end.side(), end.opener(), spin_of(end))),
       device_(end.device()),
