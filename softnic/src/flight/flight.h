@@ -48,6 +48,7 @@ struct FlightParts {
   QpShared& shared;
   std::uint32_t pd;
   std::atomic<Instant>& last_post;  ///< on any QP of the context
+  Attention& attention;             ///< the send CQ's
 };
 
 /// A request is posted, sent (the port is reserved for it), arrives (executed),
@@ -169,7 +170,7 @@ class Flight {
   Instant last_done_ = 0;
   Instant time_ = 0;       ///< the last reading of the clock
   Instant polled_at_ = 0;  ///< when the program moved things on
-  Attention attention_;
+  Attention& attention_;
   bool listed_ = false;  ///< with its CQs
   bool broken_ = false;  ///< a request failed: what follows stays
   PortTally tally_;

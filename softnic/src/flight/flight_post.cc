@@ -60,7 +60,8 @@ std::uint64_t total_bytes(const SendOp& op) noexcept {
 Flight::Flight(const FlightParts& parts)
     : qp_(parts.qp), queue_(parts.queue), transport_(parts.transport), patience_(parts.patience),
       attributes_(parts.attributes), device_(&parts.device), process_(parts.process), shared_(parts.shared),
-      pd_(parts.pd), last_post_(parts.last_post), stamps_(new Stamp[parts.queue.slots()]()), port_(parts.device.port) {
+      pd_(parts.pd), last_post_(parts.last_post), stamps_(new Stamp[parts.queue.slots()]()), port_(parts.device.port),
+      attention_(parts.attention) {
   queue_.lock.is_held();
   start_anew(queue_.done());
   for (std::uint32_t count = queue_.done() + 1; count != queue_.posted() + 1; ++count) {

@@ -18,6 +18,7 @@
 #include "host/peers/stranger.h"
 #include "shared/sync/thread.h"
 #include "shared/sync/limited.h"
+#include "shared/sync/spin.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -28,6 +29,9 @@ constexpr int kBusyTickMs = 10;
 constexpr int kIdleTicks = 100;
 /// So long at a time at most.
 constexpr double kWatchNs = 1e6;
+/// Before each look: a program that was about to poll does so meanwhile. (Beside a busy loop on two CPUs send_bw was
+/// unstable in 71 % of short runs without it and in 52 % with it.)
+constexpr double kAfterYouNs = 4e3;
 constexpr Instant kNever = ~Instant{0};
 
 /// Faults of a QP that a peer may report.
@@ -41,6 +45,12 @@ void add_to(int epoll, int fd, std::uint32_t events) {
   entry.events = events;
   entry.data.fd = fd;
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &entry);
+}
+
+void let_program_poll() noexcept {
+  const Clock& clock = Clock::get();
+  const Instant over = instant_now(clock) + from_ns(clock, kAfterYouNs);
+  while (instant_now(clock) < over) cpu_relax();
 }
 
 }  // namespace
@@ -322,6 +332,7 @@ void Control::tick() {
   Instant next_due = kNever;
   Instant limit = 0;
   while (true) {
+    let_program_poll();
     // The posting thread sets the timer where this one may be past that QP already.
     wakes_at_.store(stay ? 0 : kNever);
     waiting = listed = false;

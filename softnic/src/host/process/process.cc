@@ -69,8 +69,7 @@ bool Process::is_current(const Process* process) noexcept {
 Process::Process()
     : control_(*this),
       hub_({[this](std::uint32_t qpn) { return qpn_block(qpn) == block_; },
-            [this](std::uint32_t qpn, int socket) { return hand_over(qpn, socket); }}),
-      qps_(kMaxQps, nullptr) {
+            [this](std::uint32_t qpn, int socket) { return hand_over(qpn, socket); }}) {
   if (::getrandom(&id_, sizeof id_, 0) != sizeof id_) {
     throw CallFailure("getrandom", errno);
   }
@@ -202,19 +201,17 @@ void Process::publish(LocalQp* qp, std::uint32_t index) {
 
 void Process::withdraw(std::uint32_t index) {
   const MutexLock guard(qps_mutex_);
-  qps_[index] = nullptr;
+  qps_.erase(index);
 }
 
 void Process::for_each_qp(const std::function<void(LocalQp&)>& visit) {
   const MutexLock guard(qps_mutex_);
-  for (LocalQp* qp : qps_) {
-    if (qp != nullptr) visit(*qp);
-  }
+  for (const auto& [index, qp] : qps_) visit(*qp);
 }
 
 void Process::with_qp(std::uint32_t index, const std::function<void(LocalQp&)>& visit) {
   const MutexLock guard(qps_mutex_);
-  if (index < qps_.size() && qps_[index] != nullptr) visit(*qps_[index]);
+  if (const auto found = qps_.find(index); found != qps_.end()) visit(*found->second);
 }
 
 void Process::publish_region(std::uint32_t index, std::uint32_t key) noexcept {

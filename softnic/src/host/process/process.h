@@ -153,7 +153,8 @@ class Process final : public LocalProcess {
   std::vector<LocalContext*> contexts_ GUARDED_BY(mutex_);
   std::vector<int> channels_ GUARDED_BY(mutex_);
   Mutex qps_mutex_;
-  std::vector<LocalQp*> qps_ GUARDED_BY(qps_mutex_);
+  /// By index: the control thread goes over all there are with each message that it sees to.
+  std::map<std::uint32_t, LocalQp*> qps_ GUARDED_BY(qps_mutex_);
   /// While forking: the child closes its end when it has its own pages.
   int fork_pipe_[2] = {-1, -1};
 };

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "flight/attention.h"
 #include "mlx5/rings.h"
 #include "objects/queues/channel.h"
 #include "shared/segment/completion.h"
@@ -87,6 +88,7 @@ struct Cq final : ibv_cq_ex, EventSource {
   std::uint32_t index;
   Channel* events;
   std::atomic<int> users{0};
+  Attention attention;  ///< to what its QPs send
   FavouringSpin lock;
 
  private:

@@ -231,7 +231,7 @@ void Qp::start_flight() {
   send_queue.lock.share();
   flight_ = std::make_unique<Flight>(
       FlightParts{*this, send_queue, *transport_, patience_, attr_, device(), process, *shared, pd,
-                  owner.last_post});
+                  owner.last_post, send_cq_->attention});
   send_queue.set_mode(SendQueue::Mode::kModelled);
 }
 
