@@ -15,6 +15,7 @@
 #include "gdrperf/topo/nvidia_smi.h"
 #include "gdrperf/topo/path.h"
 #include "gdrperf/topo/readers.h"
+#include "topo/readers/copied_files.h"
 #include "topo/readers/tree_limits.h"
 
 namespace gdrperf::topo {
@@ -247,6 +248,14 @@ Topology load_topology(const TopologyFiles& files) {
     ask_nvidia_smi(topology);
     ask_pci(topology);
   }
+  if (topology.tree) fill_port_rates(*topology.tree);
+  return topology;
+}
+
+Topology topology_for_runs() {
+  Topology topology;
+  ask_nvidia_smi(topology);
+  if (topology.matrix || has_gpu_or_nic(CopiedFiles("/sys", "/proc"))) ask_pci(topology);
   if (topology.tree) fill_port_rates(*topology.tree);
   return topology;
 }

@@ -5,8 +5,10 @@ unittest, or 77 when every test was skipped.
 """
 
 import contextlib
+import functools
 import json
 import os
+import pathlib
 import queue
 import random
 import shutil
@@ -24,6 +26,7 @@ BINARY = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "gdrperf"
 SCHEMA = sys.argv[2] if len(sys.argv) > 2 else None
 
 
+@functools.cache
 def sanitized():
     """Built with AddressSanitizer: several times slower than the links that tests simulate."""
     try:
@@ -95,16 +98,21 @@ def environment(extra=None):
 def run(*args, env=None, timeout=PATIENCE_S, stdin=None, command=None, **options):
     """Runs `gdrperf ARGS...` to its end."""
     start = time.monotonic()
-    process = subprocess.Popen([*(command or []), BINARY, *map(str, args)], env=environment(env),
-                               stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, **options)
+    env = environment(env)
+    device = pathlib.Path(BINARY).resolve().parents[2] / "softnic/src/libgdrperf_softnic.so"
+    if "--softnic" in args and command is None and sanitized() and "LD_PRELOAD" not in env and device.exists():
+        # The program would start again for it: an eighth of a short run, where a sanitizer starts as well.
+        env["LD_PRELOAD"] = str(device)
+        env["ASAN_OPTIONS"] = f"{env.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0".lstrip(":")
+    process = subprocess.Popen([*(command or []), BINARY, *map(str, args)], env=env, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, stdin=stdin or subprocess.DEVNULL, **options)
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise AssertionError(f"gdrperf {' '.join(map(str, args))}: still running after "
-                             f"{timeout} s\nstdout: {out}\nstderr: {err}")
+        raise AssertionError(f"gdrperf {' '.join(map(str, args))}: still running after {timeout} s\nstdout: {out}\n"
+                             f"stderr: {err}")
     return Result(process, out, err, time.monotonic() - start)
 
 

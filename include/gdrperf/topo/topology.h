@@ -27,6 +27,10 @@ struct Topology {
 /// give source "none" without one.
 Topology load_topology(const TopologyFiles& files = {});
 
+/// This machine's, as runs need it: without a tree where nvidia-smi shows nothing and the bus has neither a GPU nor an
+/// RDMA device. (Reading the bus takes 20 ms in a virtual machine, half of a short run.)
+Topology topology_for_runs();
+
 /// Puts a NIC that neither the tree nor the matrix has on the tree's function at
 /// `address`, where whoever made it says it is (a software device, say). False,
 /// and nothing done, when it is there already or there is no such function. Where sysfs shows it there and the matrix

@@ -65,7 +65,7 @@ constexpr std::size_t kMostStepLines = 8;
 
 bool pairs_of_gpus() {
   for (const std::string& kind : mem::buffers_at_hand()) {
-    if (kind.starts_with("cuda:")) return !topo::pairs_of(topo::load_topology()).empty();
+    if (kind.starts_with("cuda:")) return !topo::pairs_of(topo::topology_for_runs()).empty();
   }
   return false;
 }

@@ -104,12 +104,14 @@ std::unique_ptr<Placement> place(const OutputOptions& options) {
     return std::make_unique<Placement>(topo::load_topology(options.machine),
                                        Placement::Machine::kRecorded);
   }
+  if (options.nvidia_smi.empty()) {
+    return std::make_unique<Placement>(topo::topology_for_runs(), Placement::Machine::kThis);
+  }
   topo::TopologyFiles files;
-  if (!options.nvidia_smi.empty()) files.set("nvidia-smi", options.nvidia_smi);
+  files.set("nvidia-smi", options.nvidia_smi);
   try {
     return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
   } catch (const Error& error) {
-    if (!files.any()) throw;
     throw error.in(flags::kNvidiaSmi);
   }
 }

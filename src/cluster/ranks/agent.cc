@@ -89,7 +89,7 @@ std::map<std::string, NearestGpu> own_gpus(const std::vector<verbs::DeviceInfo>&
   const bool any_on_bus = std::any_of(devices.begin(), devices.end(),
                                       [](const verbs::DeviceInfo& info) { return !info.pci_address.empty(); });
   if (!any_on_bus) return {};
-  topo::Topology topology = topo::load_topology();
+  topo::Topology topology = topo::topology_for_runs();
   declare_nics(topology, devices);
   return nearest_gpus(topology);
 }

@@ -345,6 +345,20 @@ PciTree read_sysfs(const std::string& root) {
                     "give the directory that holds the dump's 'sys'");
 }
 
+bool has_gpu_or_nic(const SysfsFiles& files) {
+  for (const std::string& name : files.list(kRdmaDevices)) {
+    // Some hang on a device of their own below the function.
+    if (files.resolve(kRdmaDevices + name).find("/pci") != std::string::npos) return true;
+  }
+  for (const std::string& name : files.list(kPciDevices)) {
+    const auto kind = hex_of(files, kPciDevices + name + "/class") >> 16;
+    const auto vendor = hex_of(files, kPciDevices + name + "/vendor");
+    const bool display_or_accelerator = kind == 0x03 || kind == 0x12;
+    if (display_or_accelerator && (vendor == kNvidia || vendor == kAmd)) return true;
+  }
+  return false;
+}
+
 void add_sysfs_details(PciTree& tree, const std::string& sys) {
   const PciTree known = read_copy(sys, fs::path(sys) / ".." / "proc");
   std::map<PciAddress, std::size_t> index;

@@ -2,6 +2,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +13,7 @@
 #include "gdrperf/topo/ceiling.h"
 #include "gdrperf/topo/path.h"
 #include "gdrperf/topo/readers.h"
+#include "gdrperf/topo/sysfs_files.h"
 
 namespace gdrperf::topo {
 namespace {
@@ -148,6 +152,46 @@ TEST(KnownDevices, NcclsFileTellsNothingOfAcs) {
   EXPECT_FALSE(path.acs_redirect);
   EXPECT_EQ(path.acs_unknown, "NCCL's file does not record it");
   EXPECT_EQ(tree.nics[0].rate_gbps, 200);
+}
+
+/// A PCI bus with one function, and the class of RDMA devices with one.
+class Bus final : public SysfsFiles {
+ public:
+  Bus(std::string kind, std::string vendor, std::string rdma_device = {})
+      : kind_(std::move(kind)), vendor_(std::move(vendor)), rdma_device_(std::move(rdma_device)) {}
+
+  std::string read(const std::string& path, std::size_t) const override {
+    return path.ends_with("/class") ? kind_ : path.ends_with("/vendor") ? vendor_ : "";
+  }
+  std::vector<std::string> list(const std::string& folder) const override {
+    if (folder == "/sys/bus/pci/devices/") return {"0000:00:03.0"};
+    if (folder == "/sys/class/infiniband/" && !rdma_device_.empty()) return {"name0"};
+    return {};
+  }
+  std::string resolve(const std::string& path) const override {
+    return path == "/sys/class/infiniband/name0" ? rdma_device_ : path;
+  }
+  std::string link_name(const std::string&) const override { return {}; }
+
+ private:
+  std::string kind_;
+  std::string vendor_;
+  std::string rdma_device_;
+};
+
+TEST(HasGpuOrNic, GpusByVendorAndNicsByTheirPlace) {
+  EXPECT_TRUE(has_gpu_or_nic(Bus("0x030200", "0x10de")));
+  EXPECT_TRUE(has_gpu_or_nic(Bus("0x030000", "0x1002")));
+  EXPECT_TRUE(has_gpu_or_nic(Bus("0x120000", "0x1002")));
+  EXPECT_FALSE(has_gpu_or_nic(Bus("0x030000", "0x1a03"))) << "a management controller's VGA";
+  EXPECT_FALSE(has_gpu_or_nic(Bus("0x040300", "0x10de"))) << "a GPU's sound is not alone";
+  EXPECT_FALSE(has_gpu_or_nic(Bus("0x020000", "0x1af4")));
+  EXPECT_FALSE(has_gpu_or_nic(Bus("", "")));
+  constexpr const char* kVirtio = "0x1af4";
+  EXPECT_TRUE(has_gpu_or_nic(Bus("0x020000", kVirtio, "/sys/devices/pci0000:00/0000:00:03.0/infiniband/name0")));
+  EXPECT_TRUE(has_gpu_or_nic(
+      Bus("0x020000", kVirtio, "/sys/devices/pci0000:00/0000:00:03.0/irdma.gen_2.0/infiniband/name0")));
+  EXPECT_FALSE(has_gpu_or_nic(Bus("0x020000", kVirtio, "/sys/devices/softnic/name0/hca.0000/infiniband/name0")));
 }
 
 }  // namespace
