@@ -35,7 +35,9 @@ class Spread(CliTest):
         self.assertIn(PORTS[2], record["shares"]["uneven"], str(result))
         self.assertLess(len(record["shares"]["uneven"]), 4)
         share = {each["udp_sport"]: each["share"] for each in record["shares"]["qps"]}[PORTS[2]]
-        self.assertLess(share, 0.1, str(result))
+        # While an end stands still, which it says, the slow path alone goes on.
+        if record["unstable_reason"] != "suspended":
+            self.assertLess(share, 0.1, str(result))
         self.assertTrue(any("uneven paths: UDP source port" in each and str(PORTS[2]) in each
                             for each in record["warnings"]))
 

@@ -209,9 +209,10 @@ class Rates(CliTest):
                 shortest = min(latency["batches_p50_ns"])
                 bound = latency["mean_ns"] if sanitized() or react == "100us" else shortest
                 self.assertGreater(bound, 20_000 * one_way, (words, react))
-                # Other programs hold up some batches of milliseconds; the link's is every one of them, or none.
+                # Other programs hold up some batches of milliseconds; the link's is every one of them, or none. An
+                # unoptimized program, which runs the short form, adds 5 us of its own over 16 QPs.
                 if not sanitized():
-                    self.assertLess(shortest, 24_000 * one_way, (words, react, latency))
+                    self.assertLess(shortest, cases(30_000, 24_000) * one_way, (words, react, latency))
 
     def test_work_on_every_cpu_is_told_of(self):
         link = "rate=100MB/s,latency=20us,react=0us"

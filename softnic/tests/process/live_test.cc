@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <string>
 
 #include "transport/modelled_link.h"
 #include "../../../tests/temporary_folder.h"
@@ -39,12 +40,18 @@ bool complains(const std::function<void()>& action) {
   const int before = ::dup(STDERR_FILENO);
   ::dup2(ends[1], STDERR_FILENO);
   action();
+  // It may come in parts.
   pollfd readable{ends[0], POLLIN, 0};
-  char text[512] = {};
-  const bool came = ::poll(&readable, 1, 5000) > 0 && ::read(ends[0], text, sizeof text - 1) > 0;
+  std::string text;
+  while (!text.ends_with('\n') && ::poll(&readable, 1, 5000) > 0) {
+    char part[512];
+    const ssize_t got = ::read(ends[0], part, sizeof part);
+    if (got <= 0) break;
+    text.append(part, static_cast<std::size_t>(got));
+  }
   ::dup2(before, STDERR_FILENO);
   for (const int fd : {before, ends[0], ends[1]}) ::close(fd);
-  return came && std::strstr(text, "nothing changes") != nullptr;
+  return text.find("nothing changes") != std::string::npos;
 }
 
 /// In a process whose SOFTNIC names `path`: what happens when that changes.
