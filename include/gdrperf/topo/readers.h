@@ -38,7 +38,7 @@ PciTree read_sysfs(const std::string& root);
 /// The same of files that are no folder here; `name` is for errors.
 PciTree read_sysfs(const SysfsFiles& files, const std::string& name);
 
-/// Whether the PCI bus has a GPU or a device of RDMA, by the classes and vendors of its functions alone.
+/// Whether a GPU or an RDMA device is on the PCI bus. Reads no configuration space.
 bool has_gpu_or_nic(const SysfsFiles& files);
 
 /// This machine: bridges and locality from hwloc, links, payload sizes, ACS

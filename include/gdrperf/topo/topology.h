@@ -28,7 +28,7 @@ struct Topology {
 Topology load_topology(const TopologyFiles& files = {});
 
 /// This machine's, as runs need it: without a tree where nvidia-smi shows nothing and the bus has neither a GPU nor an
-/// RDMA device. (Reading the bus takes 20 ms in a virtual machine, half of a short run.)
+/// RDMA device. (Reading the bus costs 35 ms in a virtual machine: half of a short run.)
 Topology topology_for_runs();
 
 /// Puts a NIC that neither the tree nor the matrix has on the tree's function at

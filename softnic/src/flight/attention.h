@@ -9,8 +9,8 @@ namespace gdrperf::softnic {
 /// Does the program poll for what it posts? Then its messages are not the control
 /// thread's business, which would only take its CPU.
 ///
-/// One of each send CQ: who polls it polls for all its QPs, and shows that sooner over several QPs than on each of
-/// them. Any thread; of what two threads note at the same time something may be lost.
+/// Each send CQ has one: a program that polls it polls for all its QPs, and shows so sooner over all of them than on
+/// each. Any thread may call; when two do so at the same time, a count may be lost.
 class Attention {
  public:
   void polled() noexcept { add(polls_, 1); }

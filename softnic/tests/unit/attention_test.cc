@@ -10,15 +10,18 @@ namespace {
 constexpr auto kLeftAlone = [] { return true; };
 constexpr auto kUnderWay = [] { return false; };
 
-TEST(SoftnicAttention, APollAfterEachOf64PostsShowsIt) {
-  Attention attention;
-  for (int i = 0; i < 63; ++i) {
+void poll_and_post(Attention& attention, int times) {
+  for (int i = 0; i < times; ++i) {
     attention.polled();
     attention.posted(kLeftAlone);
   }
+}
+
+TEST(SoftnicAttention, APollAfterEachOf64PostsShowsIt) {
+  Attention attention;
+  poll_and_post(attention, 63);
   EXPECT_FALSE(attention.attended());
-  attention.polled();
-  attention.posted(kLeftAlone);
+  poll_and_post(attention, 1);
   EXPECT_TRUE(attention.attended());
   attention.posted(kUnderWay);
   EXPECT_TRUE(attention.attended()) << "the one before is still under way";
@@ -28,18 +31,11 @@ TEST(SoftnicAttention, APollAfterEachOf64PostsShowsIt) {
 
 TEST(SoftnicAttention, AMessageLeftAloneBeginsAnew) {
   Attention attention;
-  for (int i = 0; i < 64; ++i) {
-    attention.polled();
-    attention.posted(kLeftAlone);
-  }
+  poll_and_post(attention, 64);
   attention.posted(kLeftAlone);
-  for (int i = 0; i < 63; ++i) {
-    attention.polled();
-    attention.posted(kLeftAlone);
-  }
+  poll_and_post(attention, 63);
   EXPECT_FALSE(attention.attended());
-  attention.polled();
-  attention.posted(kLeftAlone);
+  poll_and_post(attention, 1);
   EXPECT_TRUE(attention.attended());
 }
 
@@ -62,8 +58,7 @@ TEST(SoftnicAttention, FourLeftAloneAreIgnored) {
     attention.posted(kLeftAlone);
   }
   EXPECT_TRUE(attention.ignores());
-  attention.polled();
-  attention.posted(kLeftAlone);
+  poll_and_post(attention, 1);
   EXPECT_FALSE(attention.ignores());
 }
 

@@ -91,7 +91,7 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
   return chosen;
 }
 
-/// The software device's link sees to a write that several may follow when its sender polls, or later.
+/// On the software device's link, a write that others may follow moves on when its sender polls, or later.
 bool polls_move_data(const LocalEnd& end) {
   const ResolvedSpec& spec = end.spec();
   return end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kSimulated) &&

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>

@@ -54,12 +54,12 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders, std::u
   share(attr);
   if (send_queue.mode() != SendQueue::Mode::kNull && owner.modelled()) start_flight();
   if (owner.nic != nullptr) enter_rings();
+  process.publish(this, index);
   ++owner.qps;
   ++owner_pd.users;
   ++send_cq_->users;
   ++recv_cq_->users;
   if (srq_ != nullptr) ++srq_->users;
-  process.publish(this, index);
   if (!owner.device.config.peers.own_user_only()) process.strangers().enroll(*this, index);
 }
 
