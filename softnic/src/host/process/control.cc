@@ -29,8 +29,8 @@ constexpr int kBusyTickMs = 10;
 constexpr int kIdleTicks = 100;
 /// So long at a time at most.
 constexpr double kWatchNs = 1e6;
-/// The thread waits so long before each look: a program that was about to poll does so meanwhile. (Beside a busy loop on
-/// two CPUs 75 % of short runs of send_bw were unstable without it, 55 % with it.)
+/// The thread waits so long before each look: a program that was about to poll does so meanwhile. (Beside a busy loop
+/// on two CPUs 75 % of short runs of send_bw were unstable without it, 55 % with it.)
 constexpr double kBeforeLookNs = 4e3;
 constexpr Instant kNever = ~Instant{0};
 
