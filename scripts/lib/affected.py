@@ -5,10 +5,10 @@ Usage: affected.py choose BUILD SECONDS PROCESSES SUITE...
        affected.py note BUILD TESTLOG_JSON
 
 'choose' prints, by name, the tests of the suites to run: those that have not passed with the files they
-read as these are now. Those that never passed come all; of the others as many as their last times allow for
-SECONDS, the failed first, then those that waited longest; at least one where SECONDS are many. The number left for
-another time is told on stderr. 'note' remembers how the tests of a log went. What is remembered is in
-BUILD/test-results.json.
+read as these are now. Those that never ran come all, but for the suite 'longer'; of the others as many as their
+last times allow for SECONDS, the failed first, then those that waited longest; at least one where SECONDS are many.
+The number left for another time is told on stderr. 'note' remembers how the tests of a log went. What is remembered
+is in BUILD/test-results.json.
 """
 
 import hashlib
@@ -24,6 +24,9 @@ SHARED = ("tests/data", "tests/golden", "docs", "results", "README.md", "web")
 UNHURRIED_S = 12
 # Looks at all sources, in a second.
 ALWAYS = {"house"}
+# Tests that a first run leaves to later ones, and how long one is taken to last that has not run yet.
+LATER = "longer"
+LATER_S = 15
 
 
 class Digests:
@@ -58,12 +61,13 @@ def inputs(test, targets):
 
 
 def tests_of(build, suites):
-    """(suite, name) -> hash of all that the test reads."""
+    """'suite/name' -> hash of all that the test reads; and which of them are of the suite LATER."""
     targets = {it["id"]: it["filename"] for it in json.loads((build / "meson-info/intro-targets.json").read_text())}
     digests = Digests()
-    found = {}
+    found, later = {}, set()
     for test in json.loads((build / "meson-info/intro-tests.json").read_text()):
-        suite = next((it.split(":")[-1] for it in test["suite"] if it.split(":")[-1] in suites), None)
+        its_suites = [it.split(":")[-1] for it in test["suite"]]
+        suite = next((it for it in its_suites if it in suites), None)
         if suite is None:
             continue
         words = [str(it) for it in test["cmd"]] + sorted(f"{k}={v}" for k, v in test["env"].items())
@@ -71,7 +75,9 @@ def tests_of(build, suites):
         for path in inputs(test, targets):
             key.update(digests.of(path).encode())
         found[f"{suite}/{test['name']}"] = key.hexdigest()
-    return found
+        if LATER in its_suites:
+            later.add(f"{suite}/{test['name']}")
+    return found, later
 
 
 def remembered(build):
@@ -83,7 +89,8 @@ def remembered(build):
 
 def choose(build, seconds, processes, suites):
     past = remembered(build)
-    now = tests_of(build, suites)
+    now, longer = tests_of(build, suites)
+    past = {it: {"key": None, "passed": True, "seconds": LATER_S, "at": 0} for it in longer} | past
     fresh = [it for it in now if it not in past or it.split("/")[1] in ALWAYS]
     stale = [it for it in now if it not in fresh and (past[it]["key"] != now[it] or not past[it]["passed"])]
     stale.sort(key=lambda it: (past[it]["passed"], past[it]["at"]))
@@ -98,9 +105,10 @@ def choose(build, seconds, processes, suites):
         chosen = stale[:1]
     kept = len(now) - len(fresh) - len(stale)
     later = len(stale) - len(chosen)
-    if kept or later:
-        print(f"{kept} of {len(now)} read nothing that changed since they passed"
-              + (f"; {later} more wait for the next run" if later else ""), file=sys.stderr)
+    told = [f"{kept} of {len(now)} read nothing that changed since they passed"] if kept else []
+    told += [f"{later} more wait for the next run"] if later else []
+    if told:
+        print("; ".join(told), file=sys.stderr)
     # Two suites may have a test of one name: meson 1.0 runs what is named twice twice.
     for name in dict.fromkeys(it.split("/")[1] for it in fresh + chosen):
         print(name)
@@ -113,9 +121,9 @@ def note(build, log):
         test = json.loads(line)
         # "gdrperf:cli / usage"
         suites, _, name = test["name"].rpartition(" / ")
-        for suite in suites.split(":")[-1].split("+"):
+        for suite in set(suites.split(":")[-1].split("+")) - {LATER}:
             if suite not in keys:
-                keys[suite] = tests_of(build, {suite})
+                keys[suite], _ = tests_of(build, {suite})
             label = f"{suite}/{name.strip()}"
             if label in keys[suite]:
                 past[label] = {"key": keys[suite][label], "passed": test["result"] in ("OK", "SKIP", "EXPECTEDFAIL"),

@@ -6,7 +6,7 @@ import os
 import unittest
 
 from made_machine import MachineTest, machine
-from support import long, main, rates, run, sanitized, softnic_works
+from support import main, rates, run, softnic_works
 
 # GB/s. So slow that messages for many milliseconds are under way: a machine that is busy
 # with other tests loses the CPU for less.
@@ -132,26 +132,20 @@ class Sweep(Placement):
 class Rates(Placement):
     """What holds measured rates against the model's: with nothing beside it."""
 
-    @long
     def test_the_report_gives_back_the_rates_put_in(self):
-        path = self.three_relations()
-        least = 1 if sanitized() else 0.02  # too slow for the model then, and still never above it
-        for attempt in range(3):  # a busy machine can be slower than any model
-            result, document, _ = self.simulate(path, "--sizes", "64K,256K", "-D", "600ms")
-            self.assertEqual(list(document["relations"]), list(MODEL))
-            off = []
-            for relation, rate in MODEL.items():
-                runs = document["relations"][relation]["write_bw"]
-                self.assertEqual([one["size_bytes"] for one in runs], [65536, 262144])
-                off += [f"{relation} {one['bw']['median_gbps']} Gb/s, not {rate * 8}" for one in runs
-                        if not -least < one["bw"]["median_gbps"] / (rate * 8) - 1 < 0.02]
-            if not off:
-                break
-        self.assertEqual(off, [])
+        result, document, _ = self.simulate(self.three_relations(), "--sizes", "64K,256K", "-D", "600ms")
+        self.assertEqual(list(document["relations"]), list(MODEL))
+        for relation, rate in MODEL.items():
+            runs = document["relations"][relation]["write_bw"]
+            self.assertEqual([one["size_bytes"] for one in runs], [65536, 262144])
+            for one in runs:
+                found = one["bw"]["median_gbps"] / (rate * 8)
+                self.assertLess(found, 1.02, (relation, one))
+                if not one["unstable"]:
+                    self.assertGreater(found, 0.98, (relation, one))
         self.assertIn("Relations compared", result.out)
         self.assertNotIn("Published for", result.out, "a model is no match for machines")
 
-    @long
     def test_a_card_moved_to_another_slot_is_found(self):
         before = self.write("before.xml", machine([(0, "a")], [(1, "b")], [(2, "c")]))
         # The card on the other socket and the one beside the NIC have changed places.

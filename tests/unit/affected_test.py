@@ -30,6 +30,11 @@ class Affected(unittest.TestCase):
         (self.build / "meson-info/intro-targets.json").write_text(json.dumps([{"id": "p",
                                                                                "filename": [str(self.program)]}]))
 
+    def add_longer(self):
+        file = self.build / "meson-info/intro-tests.json"
+        tests = json.loads(file.read_text())
+        file.write_text(json.dumps(tests + [{**tests[0], "name": "third", "suite": ["gdrperf:unit", "gdrperf:longer"]}]))
+
     def choose(self, *suites, seconds=60):
         done = subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "choose", str(self.build),
                                str(seconds), "2",
@@ -50,6 +55,17 @@ class Affected(unittest.TestCase):
 
     def test_a_name_of_two_suites_comes_once(self):
         self.assertEqual(self.choose("unit", "cli"), ["first", "second"])
+
+    def test_a_longer_one_waits_for_time_and_then_comes_once(self):
+        self.add_longer()
+        self.assertEqual(self.choose(seconds=2), ["first", "second"])
+        self.note(first="OK", second="OK")
+        self.assertEqual(self.choose(seconds=2), [])
+        self.assertEqual(self.choose(), ["third"])
+        self.note(third="OK")
+        self.assertEqual(self.choose(), [])
+        self.program.write_text("two")
+        self.assertEqual(self.choose(), ["first", "second", "third"])
 
     def test_only_the_failed_come_again(self):
         self.note(first="OK", second="FAIL")
