@@ -61,7 +61,7 @@ CASES = {
 class Failures(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.results = guest.run_cases(CASES, server='"$gdrperf" serve')
+        cls.results = guest.run_cases(CASES, guest.SERVER)
 
     def ended(self, name, status, *words):
         result = self.results[name]

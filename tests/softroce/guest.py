@@ -2,6 +2,7 @@
 
 A test program calls run_cases() once and then judges, on the host, what each case left
 behind. usage of such a program: NAME_test.py SOURCE_ROOT GDRPERF [unittest options]
+run_together() boots once for several of them.
 """
 
 import json
@@ -19,6 +20,7 @@ UNITTEST_ARGV = [sys.argv[0], *sys.argv[3:]]
 
 # The address of rxe0's interface; rdma_cm needs it, everything else may use it.
 RXE_ADDRESS = "192.168.77.1"
+SERVER = '"$gdrperf" serve'
 EXIT_SKIPPED = 77
 # Of scripts/softroce-vm: the machine failed, or ran out of time.
 EXIT_NO_MACHINE = 3
@@ -44,6 +46,18 @@ class Result:
         return f"status {self.status}\nstdout:\n{self.stdout}\nstderr:\n{self.stderr}"
 
 
+@dataclass
+class Group:
+    """Cases that share a server, which runs beside them if given and is ended by SIGTERM."""
+    cases: dict[str, str]
+    server: str | None = None
+    results: dict[str, Result] | None = None
+
+
+# What run_together() has run.
+_groups: list[Group] = []
+
+
 def guest_script(cases: dict[str, str], server: str | None, out: str) -> str:
     """The shell script that runs in the machine: each case leaves .out, .err and .status."""
     lines = [f"cd {shlex.quote(out)}", f"gdrperf={shlex.quote(str(GDRPERF))}", "export gdrperf"]
@@ -66,15 +80,17 @@ def guest_script(cases: dict[str, str], server: str | None, out: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_cases(cases: dict[str, str], server: str | None = None) -> dict[str, Result]:
-    """Boots the machine and runs the cases in turn; "$gdrperf" in them is the program.
-
-    server, if given, runs beside them and is ended by SIGTERM; its result is named "server".
-    Where there can be no machine, the whole program ends with the skip status and the reason.
+def run_together(*groups: Group) -> None:
+    """Boots the machine and runs the cases of the groups in turn, which get their results; "$gdrperf" in them is the
+    program. Where there can be no machine, the whole program ends with the skip status and the reason.
     """
     with tempfile.TemporaryDirectory(prefix="softroce-test.") as out:
         folder = pathlib.Path(out)
-        (folder / "script").write_text(guest_script(cases, server, out))
+        for number, group in enumerate(groups):
+            (folder / str(number)).mkdir()
+            (folder / f"script{number}").write_text(guest_script(group.cases, group.server, f"{out}/{number}"))
+        (folder / "script").write_text("".join(f"sh {shlex.quote(out)}/script{number}\n"
+                                               for number in range(len(groups))))
         vm = subprocess.run(
             [SOURCE_ROOT / "scripts/softroce-vm", "--timeout", str(VM_TIMEOUT_S), "--rw", out,
              "--", "sh", str(folder / "script")],
@@ -85,14 +101,24 @@ def run_cases(cases: dict[str, str], server: str | None = None) -> dict[str, Res
             sys.exit(EXIT_SKIPPED)
         if vm.returncode != 0:
             sys.exit(f"softroce-vm ended with status {vm.returncode}\n{vm.stdout}{vm.stderr}")
-        results = {}
-        for name in [*cases, *(["server"] if server else [])]:
-            status = folder / f"{name}.status"
-            results[name] = Result(
-                int(status.read_text()) if status.exists() else -1,
-                (folder / f"{name}.out").read_text(errors="replace"),
-                (folder / f"{name}.err").read_text(errors="replace"))
-        return results
+        for number, group in enumerate(groups):
+            names = [*group.cases, *(["server"] if group.server else [])]
+            group.results = {name: left_behind(folder / str(number), name) for name in names}
+    _groups.extend(groups)
+
+
+def left_behind(folder: pathlib.Path, name: str) -> Result:
+    status = folder / f"{name}.status"
+    return Result(int(status.read_text()) if status.exists() else -1,
+                  (folder / f"{name}.out").read_text(errors="replace"),
+                  (folder / f"{name}.err").read_text(errors="replace"))
+
+
+def run_cases(cases: dict[str, str], server: str | None = None) -> dict[str, Result]:
+    """Their results, by name, that of the server as "server": of run_together(), or of a machine of their own."""
+    if not any(group.cases is cases for group in _groups):
+        run_together(Group(cases, server))
+    return next(group.results for group in _groups if group.cases is cases)
 
 
 def checked_document(text: str) -> dict:

@@ -38,7 +38,7 @@ CASES |= {
 class Ops(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.results = guest.run_cases(CASES, server='"$gdrperf" serve')
+        cls.results = guest.run_cases(CASES, guest.SERVER)
 
     def document(self, name):
         result = self.results[name]
