@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Targets of a build folder by the tests that need them, a line each, as ninja takes them.
 
-usage: targets.py BUILD --without SUITE...   all that are built by default, but what only tests of these suites need
+usage: targets.py BUILD --without SUITE...   all that are built by default, but what only tests of these suites need;
+                                             all that is installed
        targets.py BUILD --of SUITE...        what tests of these suites need, and all that is installed
 """
 import json
@@ -32,7 +33,7 @@ def main():
         if how == "--of":
             taken = target["id"] in needed or target["installed"]
         else:
-            taken = target["build_by_default"] and not (target["id"] in left_out and target["type"] == "executable")
+            taken = target["build_by_default"] and (target["installed"] or target["id"] not in left_out)
         if taken and target["type"] != "run":
             print(os.path.relpath(target["filename"][0], build))
 

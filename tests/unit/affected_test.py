@@ -33,7 +33,8 @@ class Affected(unittest.TestCase):
     def add_longer(self):
         file = self.build / "meson-info/intro-tests.json"
         tests = json.loads(file.read_text())
-        file.write_text(json.dumps(tests + [{**tests[0], "name": "third", "suite": ["gdrperf:unit", "gdrperf:longer"]}]))
+        third = {**tests[0], "name": "third", "suite": ["gdrperf:unit", "gdrperf:longer"]}
+        file.write_text(json.dumps(tests + [third]))
 
     def choose(self, *suites, seconds=60):
         done = subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "choose", str(self.build),
