@@ -49,6 +49,7 @@ bool is_bare(const char* path, LastLink last) {
 
 using namespace gdrperf::softnic;
 
+// NOLINTBEGIN(clang-diagnostic-reserved-identifier): glibc's fortified calls begin with two underscores
 extern "C" {
 
 SOFTNIC_STANDS_FOR(ssize_t, readlink, (const char* path, char* target, std::size_t size) noexcept) {
@@ -104,3 +105,4 @@ SOFTNIC_LIST_ATTRIBUTES(listxattr, LastLink::kFollow)
 SOFTNIC_LIST_ATTRIBUTES(llistxattr, LastLink::kKeep)
 
 }  // extern "C"
+// NOLINTEND(clang-diagnostic-reserved-identifier)
