@@ -5,13 +5,14 @@ import csv
 import io
 import json
 import os
+import pathlib
 import signal
 import stat
 import subprocess
 import time
 import unittest
 
-from support import (BINARY, PATIENCE_S, PROMISE_S, Background, CliTest, Server, environment, main,
+from support import (BINARY, PATIENCE_S, PROMISE_S, WITH_THE_TEST, Background, CliTest, Server, environment, main,
                      run, softnic_works)
 
 LOCAL = ["--local", "--softnic", "-n", "50"]
@@ -208,12 +209,42 @@ class Documents(CliTest):
                 deadline = time.monotonic() + PATIENCE_S
                 while not os.path.exists(rows) and time.monotonic() < deadline:
                     time.sleep(0.01)
-                # The first size is through, the second takes another second.
+                # The first size is through; the second is connecting, or takes another second.
                 server.signal(signal.SIGKILL)
                 self.assertEqual(client.wait(PROMISE_S), 5, client.err)
-        self.assertIn("error: 128 B: server ", client.err)
+        self.assertRegex(client.err, "error: 128 B: (cannot connect to )?server ")
         document = json.loads(client.out)
         self.check_document(document)
+        self.assertEqual([one["size_bytes"] for one in self.runs_of(document)], [64])
+        self.assertIn("128 B: ", document["warnings"][0])
+
+    def test_a_server_gone_between_two_sizes_is_an_error_of_the_second(self):
+        """The client stands at a full pipe with the first size's row when its server dies."""
+        path = self.scratch() + "/r.json"
+        here, its = os.pipe()
+        with Server() as server, open(here, "rb") as rows:
+            os.set_blocking(its, False)
+            with self.assertRaises(BlockingIOError):
+                while True:
+                    os.write(its, b"#")
+            os.set_blocking(its, True)
+            words = ["write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "-s", "64,128", "-D", "100ms"]
+            client = subprocess.Popen([*WITH_THE_TEST, BINARY, *words, "--json", path], env=environment(), stdout=its,
+                                      stderr=subprocess.PIPE, text=True)
+            os.close(its)
+            deadline = time.monotonic() + PATIENCE_S
+            # Of a process that waits in a system call: its number and its first argument, here standard output.
+            while pathlib.Path(f"/proc/{client.pid}/syscall").read_text(encoding="ascii").split()[1:2] != ["0x1"]:
+                self.assertLess(time.monotonic(), deadline, "the client never came to write its first row")
+                time.sleep(0.01)
+            server.signal(signal.SIGKILL)
+            server.process.wait()
+            rows.read()
+            err = client.communicate()[1]
+        self.assertEqual(client.returncode, 5, err)
+        self.assertIn("error: 128 B: cannot connect to server 127.0.0.1:", err)
+        self.assertNotIn("until then: ", err, "that was of the first size")
+        document = self.document(path)
         self.assertEqual([one["size_bytes"] for one in self.runs_of(document)], [64])
         self.assertIn("128 B: ", document["warnings"][0])
 

@@ -91,12 +91,14 @@ std::string sizes_text(Test test) {
   return goes_over(test.operation, Transport::kUd) ? "64K, over UD 1K" : "64K";
 }
 
-// Records measured before a failure are kept, also where they go to a pipe.
-report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live,
-                          const StopSignal& stop) {
+// Records measured before a failure are kept, also where they go to a pipe. `open`: the server may have hung up since
+// the last run.
+report::RunRecord run_one(Client& client, bool open, const TestSpec& spec, std::size_t total, Output& output,
+                          LiveLine& live, const StopSignal& stop) {
   try {
     const LiveScope shown(live, output.runs(),
                           fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
+    if (open) client.open();
     report::RunRecord record = run_test(client, spec);
     client.tell(record);
     return record;
@@ -250,8 +252,8 @@ int measure(TestOptions options, const Argv& argv) {
   StopSignal stop;
   bool just_opened = true;  // whether it has hung up since is for the first run to tell
   const RunOne run = [&](const TestSpec& spec) {
-    if (!std::exchange(just_opened, false)) client->open();
-    report::RunRecord record = run_one(*client, spec, specs.size(), output, watching.live, stop);
+    const bool open = !std::exchange(just_opened, false);
+    report::RunRecord record = run_one(*client, open, spec, specs.size(), output, watching.live, stop);
     watching.samples.write();
     if (client->server_environment()) output.set_server(*client->server_environment());
     return record;
