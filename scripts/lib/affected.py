@@ -7,8 +7,8 @@ Usage: affected.py choose BUILD SECONDS PROCESSES SUITE...
 'choose' prints, by name, the tests of the suites to run: those that have not passed with the files they
 read as these are now. Those that never ran come all, but for the suite 'longer'; of the others as many as their
 last times allow for SECONDS, the failed first, then those that waited longest; at least one where SECONDS are many.
-The number left for another time is told on stderr. 'note' remembers how the tests of a log went. What is remembered
-is in BUILD/test-results.json.
+Those of 'longer' that never ran come when nothing else is left, PROCESSES of them. The number left for another time
+is told on stderr. 'note' remembers how the tests of a log went. What is remembered is in BUILD/test-results.json.
 """
 
 import hashlib
@@ -24,9 +24,8 @@ SHARED = ("tests/data", "tests/golden", "docs", "results", "README.md", "web")
 UNHURRIED_S = 12
 # Looks at all sources, in a second.
 ALWAYS = {"house"}
-# Tests that a first run leaves to later ones, and how long one is taken to last that has not run yet.
+# Tests that a first run leaves to later ones.
 LATER = "longer"
-LATER_S = 20
 
 
 class Digests:
@@ -90,9 +89,10 @@ def remembered(build):
 def choose(build, seconds, processes, suites):
     past = remembered(build)
     now, longer = tests_of(build, suites)
-    past = {it: {"key": None, "passed": True, "seconds": LATER_S, "at": 0} for it in longer} | past
-    fresh = [it for it in now if it not in past or it.split("/")[1] in ALWAYS]
-    stale = [it for it in now if it not in fresh and (past[it]["key"] != now[it] or not past[it]["passed"])]
+    never_ran = [it for it in now if it in longer and it not in past]
+    fresh = [it for it in now if it not in never_ran and (it not in past or it.split("/")[1] in ALWAYS)]
+    stale = [it for it in now if it in past and it not in fresh
+             and (past[it]["key"] != now[it] or not past[it]["passed"])]
     stale.sort(key=lambda it: (past[it]["passed"], past[it]["at"]))
     chosen = []
     left = seconds * processes
@@ -103,10 +103,13 @@ def choose(build, seconds, processes, suites):
     # One that takes longer has its turn when nothing else is left, in a run that did not compile first.
     if stale and not chosen and seconds >= UNHURRIED_S:
         chosen = stale[:1]
-    kept = len(now) - len(fresh) - len(stale)
-    later = len(stale) - len(chosen)
+    kept = len(now) - len(fresh) - len(stale) - len(never_ran)
+    later = len(stale) + len(never_ran)
+    if len(chosen) == len(stale) and seconds >= UNHURRIED_S:
+        chosen += never_ran[:processes]
+    later -= len(chosen)
     told = [f"{kept} of {len(now)} read nothing that changed since they passed"] if kept else []
-    told += [f"{later} more wait for the next run"] if later else []
+    told += [f"{later} wait for later runs (--again: all now)"] if later else []
     if told:
         print("; ".join(told), file=sys.stderr)
     # Two suites may have a test of one name: meson 1.0 runs what is named twice twice.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Targets of a build folder by the tests that need them, a line each, as ninja takes them.
 
-usage: targets.py BUILD --without SUITE...   all that are built by default, but what only tests of these suites need;
-                                             all that is installed
+usage: targets.py BUILD --without SUITE...   all that are built by default, except what only tests of these suites
+                                             need and is not installed
        targets.py BUILD --of SUITE...        what tests of these suites need, and all that is installed
 """
 import json

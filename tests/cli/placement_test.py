@@ -141,8 +141,8 @@ class Rates(Placement):
             for one in runs:
                 found = one["bw"]["median_gbps"] / (rate * 8)
                 self.assertLess(found, 1.02, (relation, one))
-                if not one["unstable"]:
-                    self.assertGreater(found, 0.98, (relation, one))
+                # A run that other programs slowed down is marked.
+                self.assertTrue(found > 0.98 or one["unstable"], (relation, one))
         self.assertIn("Relations compared", result.out)
         self.assertNotIn("Published for", result.out, "a model is no match for machines")
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from support import CliTest, Server, cases, main, rates, run, sanitized, softnic_works
+from support import CliTest, Server, cases, main, rates, run, softnic_works
 
 LOCAL = ("--local", "--softnic")
 
@@ -204,14 +204,13 @@ class Rates(CliTest):
                 (record,) = self.runs_of(json.loads(result.out))
                 latency = record["latency"]
                 # An answer within `react` counts as one at the arrival: a round whose beginning was seen late is
-                # measured short, the one before as much too long. Sanitizers and a large `react` make that usual; in
-                # the mean it cancels.
+                # measured short, the one before as much too long. A large `react` makes that usual; in the mean it
+                # cancels.
                 shortest = min(latency["batches_p50_ns"])
-                bound = latency["mean_ns"] if sanitized() or react == "100us" else shortest
+                bound = latency["mean_ns"] if react == "100us" else shortest
                 self.assertGreater(bound, 20_000 * one_way, (words, react))
                 # Other programs hold up some batches of milliseconds; the link's is every one of them, or none.
-                if not sanitized():
-                    self.assertLess(shortest, 24_000 * one_way, (words, react, latency))
+                self.assertLess(shortest, 24_000 * one_way, (words, react, latency))
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "both ends share the only CPU")
     def test_work_on_every_cpu_is_told_of(self):

@@ -68,6 +68,14 @@ class Affected(unittest.TestCase):
         self.program.write_text("two")
         self.assertEqual(self.choose(), ["first", "second", "third"])
 
+    def test_a_longer_one_that_never_ran_gives_way_to_what_changed(self):
+        self.note(first="OK", second="OK")
+        self.add_longer()
+        self.program.write_text("two")
+        self.assertEqual(self.choose(seconds=1), ["first", "second"])
+        self.note(first="FAIL", second="OK")
+        self.assertEqual(self.choose(seconds=2), ["first"])
+
     def test_only_the_failed_come_again(self):
         self.note(first="OK", second="FAIL")
         self.assertEqual(self.choose(), ["second"])

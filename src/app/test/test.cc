@@ -91,14 +91,16 @@ std::string sizes_text(Test test) {
   return goes_over(test.operation, Transport::kUd) ? "64K, over UD 1K" : "64K";
 }
 
-// Records measured before a failure are kept, also where they go to a pipe. `open`: the server may have hung up since
-// the last run.
-report::RunRecord run_one(Client& client, bool open, const TestSpec& spec, std::size_t total, Output& output,
+/// kUsed: the server may have hung up since the last run.
+enum class Session { kJustOpened, kUsed };
+
+// Records measured before a failure are kept, also where they go to a pipe.
+report::RunRecord run_one(Client& client, Session session, const TestSpec& spec, std::size_t total, Output& output,
                           LiveLine& live, const StopSignal& stop) {
   try {
     const LiveScope shown(live, output.runs(),
                           fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
-    if (open) client.open();
+    if (session == Session::kUsed) client.open();
     report::RunRecord record = run_test(client, spec);
     client.tell(record);
     return record;
@@ -250,10 +252,10 @@ int measure(TestOptions options, const Argv& argv) {
   Watching watching(options, specs.size());
   client->set_observer(&*watching.intervals);
   StopSignal stop;
-  bool just_opened = true;  // whether it has hung up since is for the first run to tell
+  Session session = Session::kJustOpened;  // whether it has hung up since is for the first run to tell
   const RunOne run = [&](const TestSpec& spec) {
-    const bool open = !std::exchange(just_opened, false);
-    report::RunRecord record = run_one(*client, open, spec, specs.size(), output, watching.live, stop);
+    report::RunRecord record = run_one(*client, std::exchange(session, Session::kUsed), spec, specs.size(), output,
+                                       watching.live, stop);
     watching.samples.write();
     if (client->server_environment()) output.set_server(*client->server_environment());
     return record;
