@@ -135,16 +135,20 @@ class Rates(Placement):
     def test_the_report_gives_back_the_rates_put_in(self):
         result, document, _ = self.simulate(self.three_relations(), "--sizes", "64K,256K", "-D", "600ms")
         self.assertEqual(list(document["relations"]), list(MODEL))
+        slower = []
         for relation, rate in MODEL.items():
             runs = document["relations"][relation]["write_bw"]
             self.assertEqual([one["size_bytes"] for one in runs], [65536, 262144])
             for one in runs:
-                found = one["bw"]["median_gbps"] / (rate * 8)
-                self.assertLess(found, 1.02, (relation, one))
-                # A run that other programs slowed down is marked.
-                self.assertTrue(found > 0.98 or one["unstable"], (relation, one))
+                off = one["bw"]["median_gbps"] / (rate * 8) - 1
+                self.assertLess(off, 0.02, (relation, one))
+                if off <= -0.02:
+                    self.assertTrue(one["unstable"], (relation, one))
+                    slower.append(f"{relation} by {-off:.0%}")
         self.assertIn("Relations compared", result.out)
         self.assertNotIn("Published for", result.out, "a model is no match for machines")
+        if slower:
+            self.skipTest(f"slower than the model, and marked: other programs ran ({', '.join(slower)})")
 
     def test_a_card_moved_to_another_slot_is_found(self):
         before = self.write("before.xml", machine([(0, "a")], [(1, "b")], [(2, "c")]))
