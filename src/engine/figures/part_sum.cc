@@ -45,31 +45,37 @@ double certain_bytes(const PartCurve& part, double from_ns, double to_ns) {
   return std::max((least - 1)->second - most->second, 0.0);
 }
 
-/// Bytes of which nobody knows whether they had completed by `at_ns`: between two notes, or, where the first of them
-/// follows a pause, up to the note behind it.
-double unsure_at(const Curve& curve, double at_ns) {
+/// Bytes of which nobody knows whether they had completed by `at_ns`: those between the last note before it and the
+/// first edge behind it. The way back has no edges: up to the next note or, where that ends a pause, the one behind it.
+double unsure_at(const PartCurve& part, double at_ns) {
   const auto before = [](const auto& point, double at) { return point.first < at; };
-  const auto next = std::lower_bound(curve.begin(), curve.end(), at_ns, before);
-  if (next == curve.begin() || next == curve.end() || next->first == at_ns) return 0;
+  double unsure = 0;
+  const auto edge = std::lower_bound(part.edges.begin(), part.edges.end(), at_ns, before);
+  const auto note = std::upper_bound(part.own.begin(), part.own.end(), at_ns,
+                                     [](double at, const auto& point) { return at < point.first; });
+  if (edge != part.edges.end() && note != part.own.begin()) unsure += std::max(edge->second - (note - 1)->second, 0.0);
+  const auto next = std::lower_bound(part.back.begin(), part.back.end(), at_ns, before);
+  if (next == part.back.begin() || next == part.back.end() || next->first == at_ns) return unsure;
   const double known = (next - 1)->second;
-  const bool pause = next->second == known && next + 1 != curve.end();
-  return (pause ? next + 1 : next)->second - known;
+  const bool pause = next->second == known && next + 1 != part.back.end();
+  return unsure + (pause ? next + 1 : next)->second - known;
+}
+
+double unsure_at(const std::vector<PartCurve>& parts, double at_ns) {
+  double bytes = 0;
+  for (const PartCurve& part : parts) bytes += unsure_at(part, at_ns);
+  return bytes;
 }
 
 /// The moment from `from_ns` to `to_ns` at which most is known of all parts; `at_ns`, which is one of them, unless
 /// another is better by a tenth.
 double surest_moment(const std::vector<PartCurve>& parts, double from_ns, double to_ns, double at_ns) {
-  const auto unsure = [&parts](double moment_ns) {
-    double bytes = 0;
-    for (const PartCurve& part : parts) bytes += unsure_at(part.own, moment_ns) + unsure_at(part.back, moment_ns);
-    return bytes;
-  };
   constexpr double kBetter = 0.9;
-  double least = unsure(at_ns);
+  double least = unsure_at(parts, at_ns);
   for (const PartCurve& part : parts) {
     for (const auto& [moment_ns, bytes] : part.own) {
       if (moment_ns < from_ns || moment_ns > to_ns) continue;
-      const double here = unsure(moment_ns);
+      const double here = unsure_at(parts, moment_ns);
       if (here >= kBetter * least) continue;
       least = here;
       at_ns = moment_ns;
@@ -78,13 +84,27 @@ double surest_moment(const std::vector<PartCurve>& parts, double from_ns, double
   return at_ns;
 }
 
-/// A part that waits for a CPU at the border of the common time would bring in what belongs to neither side.
+/// A part that waits for a CPU at the border of the common time would bring in what belongs to neither side. Where that
+/// is much, a surer border may lie farther inside.
 Window with_sure_borders(const std::vector<PartCurve>& parts, const Window& common) {
-  constexpr double kShare = 0.05;
+  constexpr double kMuch = 0.01;
   if (!common.any()) return common;
-  const double margin_ns = kShare * (common.to_ns - common.from_ns);
-  return {surest_moment(parts, common.from_ns, common.from_ns + margin_ns, common.from_ns),
-          surest_moment(parts, common.to_ns - margin_ns, common.to_ns, common.to_ns)};
+  double bytes = 0;
+  for (const PartCurve& part : parts) {
+    bytes += bytes_between(part.own, common.from_ns, common.to_ns);
+    bytes += bytes_between(part.back, common.from_ns, common.to_ns);
+  }
+  const auto border = [&](double outer_ns, double inward_ns) {
+    double at_ns = outer_ns;
+    for (const double share : {0.05, 0.2}) {
+      const double inner_ns = outer_ns + share * inward_ns;
+      at_ns = surest_moment(parts, std::min(outer_ns, inner_ns), std::max(outer_ns, inner_ns), at_ns);
+      if (unsure_at(parts, at_ns) <= kMuch * bytes) break;
+    }
+    return at_ns;
+  };
+  const double whole_ns = common.to_ns - common.from_ns;
+  return {border(common.from_ns, whole_ns), border(common.to_ns, -whole_ns)};
 }
 
 /// Largest rate of what completed for certain in `cells` equal stretches of `window`, in 2, 4, ... of them: the longer,
@@ -105,12 +125,22 @@ double certain_most(const std::vector<PartCurve>& parts, const Window& window, d
   return most;
 }
 
+/// What bounds the figures of a sum.
+struct Certain {
+  double most_gbytes = 0;   ///< certain_most()
+  double whole_gbytes = 0;  ///< all bytes over all time, from the first post of all to the last completion
+  double half_batch = 0;    ///< as a share of the common time
+};
+
 /// A message that lies across a border counts with a share of it: more than crossed the link then, it may be. No rate
-/// is above the mean but what completed for certain.
-void keep_to_certain(report::Measurement& measured, double certain) {
+/// is above the mean but what completed for certain; nor is the mean above that and the rate of the whole run, but for
+/// half a batch, which lies across a border as a rule.
+void keep_to_certain(report::Measurement& measured, const Certain& known) {
   report::Bandwidth& bandwidth = *measured.bandwidth;
-  if (certain <= 0) return;
-  const double most = std::max(certain, bandwidth.mean_gbytes);
+  if (known.most_gbytes <= 0) return;
+  bandwidth.mean_gbytes =
+      std::min(bandwidth.mean_gbytes, std::max(known.most_gbytes, known.whole_gbytes) * (1 + known.half_batch));
+  const double most = std::max(known.most_gbytes, bandwidth.mean_gbytes);
   const double median = bandwidth.median_gbytes;
   const auto keep = [most](double& gbytes) { gbytes = std::min(gbytes, most); };
   for (double* figure : {&bandwidth.median_gbytes, &bandwidth.max_gbytes, &bandwidth.min_gbytes}) keep(*figure);
@@ -134,6 +164,12 @@ double stretches_of(const std::vector<PartCurve>& parts, double whole_ns) {
   }
   // As many as fit where products that are added in one step (Arm) fall short by a rounding.
   return std::clamp(std::floor(whole_ns / least_ns * (1 + 1e-9)), 1.0, static_cast<double>(BatchSeries::kMax));
+}
+
+double half_batch_of(const std::vector<PartCurve>& parts) {
+  double most_s = 0;
+  for (const PartCurve& part : parts) most_s = std::max(most_s, part.run.series.target_seconds());
+  return most_s * 1e9 / 2;
 }
 
 Rates rates_over(const std::vector<PartCurve>& parts, const Window& window, std::uint64_t size_bytes) {
@@ -238,20 +274,26 @@ Together::Sum sum_of(const std::vector<PartCurve>& parts, const TestSpec& spec) 
   if (window.any()) all.ramp_s = (window.from_ns - all.start_ns) * 1e-9;
   const Rates rates = rates_over(parts, window, spec.size_bytes);
   Together::Sum sum;
-  sum.measured = figures_of(rates, whole_of(parts, all, spec.size_bytes), all, spec);
-  if (!rates.batches.empty())
-    keep_to_certain(sum.measured, certain_most(parts, window, static_cast<double>(rates.batches.size())));
+  const Whole whole = whole_of(parts, all, spec.size_bytes);
+  sum.measured = figures_of(rates, whole, all, spec);
+  const double seen_gbytes = sum.measured.bandwidth->mean_gbytes;
+  if (!rates.batches.empty()) {
+    keep_to_certain(sum.measured, {certain_most(parts, window, static_cast<double>(rates.batches.size())), whole.gbytes,
+                                   half_batch_of(parts) / (window.to_ns - window.from_ns)});
+  }
   // Without an interval the figure is of the whole time.
   const bool windowed = window.any() && !spec.stop.iterations && std::isfinite(sum.measured.bandwidth->ci95_low_gbytes);
   const double from_ns = windowed ? all.start_ns + sum.measured.warmup_cut_s * 1e9 : all.start_ns;
   const double to_ns = windowed ? window.to_ns : all.end_ns;
   double first_ns = std::numeric_limits<double>::infinity();
   double last_ns = 0;
+  // Where all are seen too high, which of them were is not known.
+  const double kept = windowed ? sum.measured.bandwidth->mean_gbytes / seen_gbytes : 1;
   for (const PartCurve& part : parts) {
     const double bytes = windowed ? bytes_between(part.own, from_ns, to_ns) + bytes_between(part.back, from_ns, to_ns)
                                   : static_cast<double>(part.run.messages) * static_cast<double>(spec.size_bytes) +
                                         (part.back.empty() ? 0 : part.back.back().second - part.back.front().second);
-    sum.gbytes.push_back(bytes / (to_ns - from_ns));
+    sum.gbytes.push_back(kept * bytes / (to_ns - from_ns));
     first_ns = std::min(first_ns, part.run.start_ns);
     last_ns = std::max(last_ns, part.run.start_ns);
   }

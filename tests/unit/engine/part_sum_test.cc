@@ -112,13 +112,20 @@ TEST(PartSum, PartsThatTakeTurnsSumToTheirLinkAndNoMore) {
 /// A link with 1 message each millisecond. The first part sends its 10 messages before the second begins, and waits for
 /// a CPU then: it sees them when the second has used the link for 40 ms.
 std::vector<PartCurve> late_look() {
-  BandwidthRun waiting = run_of(0, 100, 10);
+  BandwidthRun waiting{BatchSeries(kBatchSeconds)};
+  waiting.series.add(0.05, 10);
   waiting.progress.add(0, 0);
   waiting.progress.add(50e6, 10);
   for (int message = 51; message <= 1000; ++message) {
     if (message % 2 == 0) waiting.progress.add(message * 1e6, 10 + static_cast<std::uint64_t>(message - 50) / 2);
   }
-  BandwidthRun other = run_of(10e6, 99, 10);
+  BandwidthRun other = run_of(10e6, 4, 10);
+  for (BandwidthRun* run : {&waiting, &other}) {
+    for (int ms = 50; ms < 1000; ms += 10) run->series.add(kBatchSeconds, 5);
+    run->end_ns = 1e9;
+    run->seconds = (run->end_ns - run->start_ns) * 1e-9;
+    run->messages = run->sent = run->series.total_messages();
+  }
   std::uint64_t sent = 0;
   for (int message = 10; message <= 1000; ++message) {
     if (message <= 50 || message % 2 != 0) other.progress.add(message * 1e6, sent++);
@@ -133,6 +140,48 @@ TEST(PartSum, BeginsWhereAllPartsWereSeen) {
   EXPECT_NEAR(bandwidth.mean_gbytes, link, 0.003 * link);
   EXPECT_LE(bandwidth.median_gbytes, link * 1.003);
   EXPECT_LE(bandwidth.max_gbytes, link * 1.003);
+}
+
+/// Ports with 1 message each millisecond. Their threads are seen first after 1 ms, the last one's after `late_ms`; the
+/// others wait for a CPU until `until_ms` then, and see what had completed since in notes of a microsecond.
+std::vector<PartCurve> ports_seen_late(int late_ms, int until_ms) {
+  constexpr int kParts = 8;
+  constexpr int kEnd = 800;
+  std::vector<PartCurve> parts;
+  for (int part = 0; part < kParts; ++part) {
+    const bool last = part + 1 == kParts;
+    const int first_ms = last ? late_ms : 1;
+    const int awake_ms = last ? late_ms : until_ms;
+    BandwidthRun run{BatchSeries(kBatchSeconds)};
+    run.first_batch_ns = first_ms * 1e6;
+    run.progress.add(first_ms * 1e6, 0);
+    for (int message = 1; message <= awake_ms - first_ms; ++message)
+      run.progress.add(awake_ms * 1e6 + message * 1e3, static_cast<std::uint64_t>(message));
+    for (int ms = awake_ms + 1; ms <= kEnd; ++ms)
+      run.progress.add(ms * 1e6, static_cast<std::uint64_t>(ms - first_ms));
+    const int first_batch_ms = awake_ms > first_ms ? awake_ms - first_ms : 10;
+    run.series.add(first_batch_ms * 1e-3, static_cast<std::uint64_t>(first_batch_ms));
+    for (int ms = first_ms + first_batch_ms; ms + 10 <= kEnd; ms += 10) run.series.add(kBatchSeconds, 10);
+    run.end_ns = kEnd * 1e6;
+    run.seconds = kEnd * 1e-3;
+    run.sent = run.messages = kEnd;
+    parts.push_back(part_of(run));
+  }
+  return parts;
+}
+
+TEST(PartSum, IsNotAboveTheLinksWherePartsAreSeenLateAtItsBeginning) {
+  const double links = 8 * 1000 / 1e6;  // GB/s
+  for (const auto& [late_ms, until_ms] : {std::pair(150, 170), std::pair(150, 200), std::pair(100, 300)}) {
+    SCOPED_TRACE(until_ms);
+    const Together::Sum sum = sum_of(ports_seen_late(late_ms, until_ms), spec_of());
+    const report::Bandwidth& bandwidth = sum.measured.bandwidth.value();
+    EXPECT_NEAR(bandwidth.mean_gbytes, links, 0.01 * links);
+    EXPECT_LE(bandwidth.max_gbytes, links * 1.01);
+    double parts_gbytes = 0;
+    for (const double gbytes : sum.gbytes) parts_gbytes += gbytes;
+    EXPECT_NEAR(parts_gbytes, bandwidth.mean_gbytes, 1e-6 * links);
+  }
 }
 
 /// A link with 1 message each millisecond; its part looks a little late, catches up for 95 ms and pauses for 5.
