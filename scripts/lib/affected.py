@@ -45,7 +45,7 @@ class Digests:
 
 
 def inputs(test, targets):
-    """Files and folders a test reads: its program and script with the scripts beside it, what it depends on."""
+    """Files and folders a test reads: its program, its script, those next to it and a folder up, what it needs."""
     paths = {ROOT / it for it in SHARED}
     paths.update(pathlib.Path(file) for target in test["depends"] for file in targets.get(target, []))
     for word in test["cmd"]:
@@ -53,7 +53,8 @@ def inputs(test, targets):
             continue
         path = pathlib.Path(word)
         if path.suffix == ".py" and path.is_file():
-            paths.update(path.resolve().parent.glob("*.py"))
+            folder = path.resolve().parent
+            paths.update([*folder.glob("*.py"), *folder.parent.glob("*.py")])
         elif path.is_file() and ROOT in path.resolve().parents:
             paths.add(path)
     return sorted(path for path in paths if path.exists())

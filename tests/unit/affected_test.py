@@ -86,6 +86,21 @@ class Affected(unittest.TestCase):
         self.program.write_text("two")
         self.assertEqual(self.choose(), ["first", "second"])
 
+    def test_a_changed_script_brings_the_tests_back_that_may_import_it(self):
+        scripts = [self.build / name for name in ("shared.py", "room/made.py", "room/first_test.py", "other/made.py")]
+        for path in scripts:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("one")
+        file = self.build / "meson-info/intro-tests.json"
+        tests = json.loads(file.read_text())
+        tests[0]["cmd"] = ["python3", str(self.build / "room/first_test.py")]
+        file.write_text(json.dumps(tests))
+        expected = [["first"], ["first"], ["first"], []]
+        for path, names in zip(scripts, expected):
+            self.note(first="OK", second="OK")
+            path.write_text("two")
+            self.assertEqual(self.choose(), names, path)
+
 
 if __name__ == "__main__":
     unittest.main()
