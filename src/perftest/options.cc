@@ -1,4 +1,5 @@
-// The table of docs/reference/perftest-options.md. tests/cli/perftest_test.py compares it with perftest's own help.
+// The table of docs/reference/perftest-options.md. tests/cli/perftest/perftest_test.py compares it with perftest's own
+// help.
 #include "gdrperf/perftest/options.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 """What the command-line tests share: running the binary, a server, fake peers.
 
-Each test file is one program: `FILE BINARY [SCHEMA]`. Its exit status is that of
-unittest, or 77 when every test was skipped.
+Each test file is one program in one of the folders here: `FILE BINARY [SCHEMA]`. It
+finds this module a folder above its own. Its exit status is that of unittest, or 77
+when every test was skipped.
 """
 
 import contextlib
@@ -51,7 +52,6 @@ long = unittest.skipIf(SHORT, "long: scripts/test --all runs it")
 def cases(quick, all_of_them):
     """Of one kind: `quick` in the quick run, else all."""
     return quick if SHORT else all_of_them
-
 
 
 # scripts/test --arch: the program runs under qemu-user, five to twenty times slower.

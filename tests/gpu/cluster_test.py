@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ("cli", "cli/topo")]
 from data_test import GPUS  # noqa: E402
 from placement_test import pci_function  # noqa: E402
 from support import Background, free_port, main, softnic_works  # noqa: E402

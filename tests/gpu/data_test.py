@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ("cli", "cli/topo")]
 import fault_matrix  # noqa: E402
 from placement_test import pci_function  # noqa: E402
 from support import CliTest, Server, main, run, softnic_works  # noqa: E402

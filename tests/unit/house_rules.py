@@ -90,8 +90,8 @@ FILE_LINES, FUNCTION_LINES = 400, 60
 LINE_COLUMNS = 120
 LONG_LINES = {
     "src/page/svg.cc": 3,
-    "tests/cli/accept_test.py": 2,
-    "tests/cli/doctor_record_test.py": 2,
+    "tests/cli/plan/accept_test.py": 2,
+    "tests/cli/doctor/doctor_record_test.py": 2,
     "tests/fuzz/cluster_files_fuzz.cc": 1,
     "tests/fuzz/topo_hwloc_fuzz.cc": 1,
     "tests/fuzz/topo_nccl_fuzz.cc": 2,

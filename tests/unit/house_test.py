@@ -270,7 +270,7 @@ class House(unittest.TestCase):
         home = {"include/gdrperf/proto/admission.h", "src/proto/control/token.cc"}
         self.assertEqual({name: sorted(files - home) for name, files in found.items()}, GATE_KEEPERS)
 
-    # Whatever listens is an entry: tests/cli/token_test.py asks each without the token.
+    # Whatever listens is an entry: tests/cli/control/token_test.py asks each without the token.
     def test_each_port_has_its_gate(self):
         opens = re.compile(r"\bproto::Listener\([^)]|\bListener\(\"|\blistener_?\.emplace\(|\bMHD_start_daemon\(|"
                            r"(?<!\w)::listen\(|\brdma_listen\(")
