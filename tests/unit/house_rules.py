@@ -106,7 +106,5 @@ LONG_LINES = {
 # "A folder has at most 20 files and a sentence."
 ROOM_FILES = 20
 TEST_TOPS = ("tests", "softnic/tests")
-# One file per test, of the name that `meson test NAME` takes.
-FLAT = {"tests/cli"}
 # A declaration, not a function, begins so.
 NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|extern|union|constexpr|static const|const|#|//)\b")
