@@ -1,9 +1,11 @@
 // report_golden DIR: every sample in every form, as files in DIR.
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -72,14 +74,39 @@ nlohmann::ordered_json schema_of(const gdrperf::Setting& setting) {
   return schema;
 }
 
-/// Name, flags and schema of each such setting.
-void write_options(const std::string& path) {
-  nlohmann::ordered_json options;
-  for (const Field& each : fields()) {
-    if (!is_option_alone(each)) continue;
-    options[std::string(each.name)] = {{"flags", each.setting->flags}, {"schema", schema_of(*each.setting)}};
+/// The schema of a field's value, by what its getter returns. A number that is not finite becomes null.
+nlohmann::ordered_json schema_of(const Field& field) {
+  const bool null = field.missing == Missing::kNull;
+  nlohmann::ordered_json schema;
+  if (std::holds_alternative<Getter<bool>>(field.getter)) {
+    schema["type"] = "boolean";
+    if (null) schema["type"] = {"boolean", "null"};
+  } else {
+    const bool text = std::holds_alternative<Getter<std::string>>(field.getter);
+    const bool count = std::holds_alternative<Getter<std::uint64_t>>(field.getter);
+    const char* name = text    ? (null ? "text_or_null" : "text")
+                       : count ? (null ? "index_or_null" : "count")
+                               : "quantity_or_null";
+    schema["$ref"] = std::string("#/$defs/") + name;
   }
-  std::ofstream(path) << options;
+  const std::string_view says = field.description.empty() ? field.unit : field.description;
+  if (!says.empty()) schema["description"] = says;
+  return schema;
+}
+
+/// The schema's lines that follow from a table, by place in a run, and the flags of options. "exact": the line is as
+/// here; else a person may have written another one.
+void write_lines(const std::string& path) {
+  nlohmann::ordered_json lines;
+  for (const Field& each : fields()) {
+    const std::string place(each.json);
+    if (is_option_alone(each)) {
+      lines[place] = {{"schema", schema_of(*each.setting)}, {"exact", true}, {"flags", each.setting->flags}};
+    } else if (each.setting == nullptr && !place.empty()) {
+      lines[place] = {{"schema", schema_of(each)}, {"exact", !each.description.empty()}};
+    }
+  }
+  std::ofstream(path) << lines;
 }
 
 /// All columns, in their order.
@@ -140,7 +167,7 @@ int main(int argc, char** argv) {
   write_fields(folder + "fields.md");
   write_places(folder + "places.txt");
   write_tests(folder + "tests.txt");
-  write_options(folder + "options.txt");
+  write_lines(folder + "lines.txt");
   write_columns(folder + "columns.txt");
   std::ofstream csv(folder + "runs.csv");
   csv << csv_header();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,10 @@ using FieldValue = std::variant<std::monostate, bool, std::uint64_t, double, std
 /// without an exponent where that is short; "" for monostate, NaN and infinities.
 std::string to_text(const FieldValue& value);
 
+/// Reads a field off a run. Its type is that of the field in a document.
+template <typename Value>
+using Getter = std::optional<Value> (*)(const RunRecord&);
+
 using gdrperf::Identity;
 
 /// Reason why a document has no value for a field.
@@ -33,8 +38,11 @@ struct Field {
   std::string_view unit = {};  ///< "B", "ns", "us", "s", "Gb/s", "GB/s", "million/s", "1/s"; "" for none
   Identity identity = Identity::kNo;
   std::string_view condition = {};  ///< its name in comparisons; fields of both ends share one
-  FieldValue (*getter)(const RunRecord&) = nullptr;  ///< null: the setting's value
+  /// monostate: the setting's value.
+  std::variant<std::monostate, Getter<bool>, Getter<std::uint64_t>, Getter<double>, Getter<std::string>> getter = {};
   Missing missing = Missing::kNull;
+  /// What results/schema.json says of it; "": what a person wrote there, or the unit alone.
+  std::string_view description = {};
   /// nullptr: the rule of settings (a word, or "name:value", where it is not the default).
   std::string (*namer)(std::string_view value) = nullptr;
   const Setting* setting = nullptr;  ///< null: no setting

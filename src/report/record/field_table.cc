@@ -15,141 +15,139 @@ namespace {
 /// The getters of the table.
 namespace get {
 
-FieldValue value(bool yes) { return yes; }
-FieldValue value(std::uint64_t count) { return count; }
-FieldValue value(int count) { return count < 0 ? FieldValue() : FieldValue(static_cast<std::uint64_t>(count)); }
-FieldValue value(double quantity) { return quantity; }
-FieldValue value(const std::optional<double>& quantity) { return quantity ? FieldValue(*quantity) : FieldValue(); }
-FieldValue value(const std::string& text) { return text.empty() ? FieldValue() : FieldValue(text); }
-FieldValue value(std::string_view text) { return value(std::string(text)); }
-FieldValue value(const Outside& text) { return value(text.raw()); }  // fields are data
+std::optional<bool> value(bool yes) { return yes; }
+std::optional<std::uint64_t> value(std::uint64_t count) { return count; }
+std::optional<std::uint64_t> value(int count) {
+  return count < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(count));
+}
+std::optional<double> value(double quantity) { return quantity; }
+std::optional<double> value(const std::optional<double>& quantity) { return quantity; }
+std::optional<std::string> value(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
+std::optional<std::string> value(std::string_view text) { return value(std::string(text)); }
+std::optional<std::string> value(const Outside& text) { return value(text.raw()); }  // fields are data
 
 template <auto Member>
-FieldValue record(const RunRecord& run) { return value(run.*Member); }
+auto record(const RunRecord& run) { return value(run.*Member); }
 template <auto Member>
-FieldValue client(const RunRecord& run) { return value(run.client.*Member); }
+auto client(const RunRecord& run) { return value(run.client.*Member); }
 template <auto Member>
-FieldValue server(const RunRecord& run) { return value(run.server.*Member); }
+auto server(const RunRecord& run) { return value(run.server.*Member); }
 template <auto Member>
-FieldValue place(const RunRecord& run) { return value(run.path.*Member); }
+auto place(const RunRecord& run) { return value(run.path.*Member); }
 template <auto Member>
-FieldValue measured(const RunRecord& run) { return value(run.measured.*Member); }
+auto measured(const RunRecord& run) { return value(run.measured.*Member); }
 template <auto Member>
-FieldValue latency(const RunRecord& run) {
-  return run.measured.latency ? value((*run.measured.latency).*Member) : FieldValue();
+auto latency(const RunRecord& run) {
+  return run.measured.latency ? value((*run.measured.latency).*Member) : std::nullopt;
 }
 template <auto Member>
-FieldValue bandwidth(const RunRecord& run) {
-  return run.measured.bandwidth ? value((*run.measured.bandwidth).*Member) : FieldValue();
+auto bandwidth(const RunRecord& run) {
+  return run.measured.bandwidth ? value((*run.measured.bandwidth).*Member) : std::nullopt;
 }
 /// GB/s as Gb/s.
 template <auto Member>
-FieldValue gigabits(const RunRecord& run) {
-  if (!run.measured.bandwidth) return {};
-  return gigabits_from_gigabytes((*run.measured.bandwidth).*Member);
+auto gigabits(const RunRecord& run) {
+  return run.measured.bandwidth ? value(gigabits_from_gigabytes((*run.measured.bandwidth).*Member)) : std::nullopt;
 }
 template <typename Number>
-FieldValue positive(Number number) { return number > 0 ? FieldValue(number) : FieldValue(); }
+auto positive(Number number) { return number > 0 ? std::optional(number) : std::nullopt; }
 
 template <auto Member>
-FieldValue network(const RunRecord& run) {
+auto network(const RunRecord& run) {
   const auto found = network_of(run.measured);
-  return found ? value((*found).*Member) : FieldValue();
+  return found ? value((*found).*Member) : std::nullopt;
 }
-FieldValue network_verdict(const RunRecord& run) {
+auto network_verdict(const RunRecord& run) {
   const auto found = network_of(run.measured);
-  return found ? value(found->verdict()) : FieldValue();
+  return found ? value(found->verdict()) : std::nullopt;
 }
 
 /// Of a run over UC or UD whose messages somebody counted.
-FieldValue sent_messages(const RunRecord& run) {
-  return run.measured.delivery ? value(run.measured.delivery->sent) : FieldValue();
+auto sent_messages(const RunRecord& run) {
+  return run.measured.delivery ? value(run.measured.delivery->sent) : std::nullopt;
 }
-FieldValue lost_messages(const RunRecord& run) {
-  return run.measured.delivery ? value(run.measured.delivery->lost) : FieldValue();
+auto lost_messages(const RunRecord& run) {
+  return run.measured.delivery ? value(run.measured.delivery->lost) : std::nullopt;
 }
-FieldValue lost_share(const RunRecord& run) {
-  return run.measured.delivery ? value(run.measured.delivery->lost_share()) : FieldValue();
+auto lost_share(const RunRecord& run) {
+  return run.measured.delivery ? value(run.measured.delivery->lost_share()) : std::nullopt;
 }
-FieldValue goodput(const RunRecord& run) {
-  return run.measured.delivery ? value(gigabits_from_gigabytes(goodput_gbytes(run.measured))) : FieldValue();
+auto goodput(const RunRecord& run) {
+  return run.measured.delivery ? value(gigabits_from_gigabytes(goodput_gbytes(run.measured))) : std::nullopt;
 }
 
 template <auto Member>
-FieldValue idle(const RunRecord& run) {
-  return run.measured.under_load ? value(run.measured.under_load->idle.*Member) : FieldValue();
+auto idle(const RunRecord& run) {
+  return run.measured.under_load ? value(run.measured.under_load->idle.*Member) : std::nullopt;
 }
 template <auto Member>
-FieldValue loaded(const RunRecord& run) {
+std::optional<double> loaded(const RunRecord& run) {
   if (!run.measured.under_load || !run.measured.latency) return {};
   return value(loaded_ratio(run.measured.under_load->idle, *run.measured.latency, Member));
 }
 template <auto Member>
-FieldValue victim_idle(const RunRecord& run) {
-  return run.measured.victim ? value(run.measured.victim->idle.*Member) : FieldValue();
+auto victim_idle(const RunRecord& run) {
+  return run.measured.victim ? value(run.measured.victim->idle.*Member) : std::nullopt;
 }
 template <auto Member>
-FieldValue victim_loaded(const RunRecord& run) {
-  return run.measured.victim ? value(run.measured.victim->loaded.*Member) : FieldValue();
+auto victim_loaded(const RunRecord& run) {
+  return run.measured.victim ? value(run.measured.victim->loaded.*Member) : std::nullopt;
 }
 template <auto Member>
-FieldValue victim_ratio(const RunRecord& run) {
+auto victim_ratio(const RunRecord& run) {
   const std::optional<Victim>& victim = run.measured.victim;
-  return victim ? value(loaded_ratio(victim->idle, victim->loaded, Member)) : FieldValue();
+  return victim ? value(loaded_ratio(victim->idle, victim->loaded, Member)) : std::nullopt;
 }
-FieldValue fairness(const RunRecord& run) {
-  return run.measured.parts.empty() ? FieldValue() : value(jain_index(run.measured.parts));
+auto fairness(const RunRecord& run) {
+  return run.measured.parts.empty() ? std::nullopt : value(jain_index(run.measured.parts));
 }
 template <auto Member>
-FieldValue stream(const RunRecord& run) {
+std::optional<double> stream(const RunRecord& run) {
   if (!run.measured.under_load) return {};
   const double gbytes = (*run.measured.under_load).*Member;
-  return gbytes > 0 ? value(gigabits_from_gigabytes(gbytes)) : FieldValue();
+  return gbytes > 0 ? value(gigabits_from_gigabytes(gbytes)) : std::nullopt;
 }
 
+template <auto Member>
+auto sent(const RunRecord& run) {
+  const std::optional<double>& gbytes = run.measured.*Member;
+  return gbytes ? value(gigabits_from_gigabytes(*gbytes)) : std::nullopt;
+}
 /// CPU time per message as microseconds per 1e9 bytes.
 template <auto Member>
-FieldValue sent(const RunRecord& run) {
-  const std::optional<double>& gbytes = run.measured.*Member;
-  return gbytes ? value(gigabits_from_gigabytes(*gbytes)) : FieldValue();
-}
-template <auto Member>
-FieldValue per_gigabyte(const RunRecord& run) {
+std::optional<double> per_gigabyte(const RunRecord& run) {
   const std::optional<double>& per_message_ns = run.measured.*Member;
   if (!per_message_ns || !run.measured.bandwidth) return {};
   return *per_message_ns / static_cast<double>(run.spec.size_bytes) * 1e6;
 }
 
-FieldValue op(const RunRecord& run) { return to_string(run.spec.test); }
-FieldValue chunk(const RunRecord& run) { return positive(run.measured.chunk_bytes); }
-FieldValue ceiling(const RunRecord& run) { return positive(run.path.ceiling_gbps); }
-FieldValue stop(const RunRecord& run) { return value(to_string(run.measured.stop)); }
-FieldValue share(const RunRecord& run) {
-  const std::optional<double> found = efficiency(run);
-  return found ? FieldValue(*found) : FieldValue();
-}
+auto op(const RunRecord& run) { return value(to_string(run.spec.test)); }
+auto chunk(const RunRecord& run) { return positive(run.measured.chunk_bytes); }
+auto ceiling(const RunRecord& run) { return positive(run.path.ceiling_gbps); }
+auto stop(const RunRecord& run) { return value(to_string(run.measured.stop)); }
+auto share(const RunRecord& run) { return value(efficiency(run)); }
 // A run whose data was wrong has no record.
-FieldValue verified(const RunRecord& run) { return run.spec.verify_seed ? FieldValue(true) : FieldValue(); }
+auto verified(const RunRecord& run) { return run.spec.verify_seed ? std::optional(true) : std::nullopt; }
 // Of concern with GPU memory alone.
 bool on_gpu(const EndRecord& end) {
   const std::string_view buffer = end.buffer;
   return end.gpu || buffer.starts_with("cuda:") || buffer.starts_with("cuda-vmm:") || buffer.starts_with("staged:");
 }
 bool on_gpu(const RunRecord& run) { return on_gpu(run.client) || on_gpu(run.server); }
-FieldValue path(const RunRecord& run) { return on_gpu(run) ? value(to_string(run.spec.path)) : FieldValue(); }
-FieldValue consume(const RunRecord& run) { return on_gpu(run) ? FieldValue(run.spec.consume) : FieldValue(); }
-FieldValue required_gbps(const RunRecord& run) {
-  return run.measured.bandwidth ? value(run.required.min_gbps) : FieldValue();
+auto path(const RunRecord& run) { return on_gpu(run) ? value(to_string(run.spec.path)) : std::nullopt; }
+auto consume(const RunRecord& run) { return on_gpu(run) ? value(run.spec.consume) : std::nullopt; }
+auto required_gbps(const RunRecord& run) {
+  return run.measured.bandwidth ? value(run.required.min_gbps) : std::nullopt;
 }
-FieldValue required_efficiency(const RunRecord& run) {
-  return run.measured.bandwidth ? value(run.required.min_efficiency) : FieldValue();
+auto required_efficiency(const RunRecord& run) {
+  return run.measured.bandwidth ? value(run.required.min_efficiency) : std::nullopt;
 }
-FieldValue required_p99(const RunRecord& run) {
-  return run.measured.latency ? value(run.required.max_p99_us) : FieldValue();
+auto required_p99(const RunRecord& run) {
+  return run.measured.latency ? value(run.required.max_p99_us) : std::nullopt;
 }
-FieldValue required_met(const RunRecord& run) { return value(met(run)); }
-FieldValue out_of_order(const RunRecord& run) { return run.client.ooo ? FieldValue(true) : FieldValue(); }
-FieldValue warnings(const RunRecord& run) {
+auto required_met(const RunRecord& run) { return value(met(run)); }
+auto out_of_order(const RunRecord& run) { return run.client.ooo ? std::optional(true) : std::nullopt; }
+auto warnings(const RunRecord& run) {
   std::vector<std::string> all = run.measured.warnings;
   all.insert(all.end(), run.warnings.begin(), run.warnings.end());
   return value(fmt::format("{}", fmt::join(all, "; ")));
@@ -229,8 +227,8 @@ constexpr Field kRows[] = {
     {.name = "rate_per_s"},
     {.name = "path", .getter = get::path},
     {.name = "consume", .getter = get::consume},
-    {"host_node", "host_node", "", kName, "", get::place<&RunPath::host_node>, kNull, say::node},
-    {"device_kind", "device_kind", "", kCondition, "kind", get::record<&RunRecord::device_kind>, kNull, say::kind},
+    {"host_node", "host_node", "", kName, "", get::place<&RunPath::host_node>, kNull, "", say::node},
+    {"device_kind", "device_kind", "", kCondition, "kind", get::record<&RunRecord::device_kind>, kNull, "", say::kind},
     {.name = "connection"},
     {.name = "tx_depth"},
     {.name = "rx_depth"},
@@ -253,8 +251,9 @@ constexpr Field kRows[] = {
     {.name = "chunk_asked_bytes"},
     {"chunk_bytes", "chunk_bytes", "B", kNo, "", get::chunk, kOmitted},
     {"iterations", "iterations", "", kNo, "", get::measured<&Measurement::iterations>},
-    {"duration_s", "duration_s", "s", kNo, "", get::measured<&Measurement::duration_s>},
-    {"warmup_cut_s", "warmup_cut_s", "s", kNo, "", get::measured<&Measurement::warmup_cut_s>},
+    {"duration_s", "duration_s", "s", kNo, "", get::measured<&Measurement::duration_s>, kNull, "counted time"},
+    {"warmup_cut_s", "warmup_cut_s", "s", kNo, "", get::measured<&Measurement::warmup_cut_s>, kNull,
+     "time cut off in front"},
     {"stop", "stop", "", kNo, "", get::stop},
     {"unstable", "unstable", "", kNo, "", get::measured<&Measurement::unstable>},
     {"unstable_reason", "unstable_reason", "", kNo, "", get::measured<&Measurement::unstable_reason>},
@@ -282,7 +281,7 @@ constexpr Field kRows[] = {
     {"server_sent_gbps", "server.sent_gbps", "Gb/s", kNo, "", get::sent<&Measurement::server_sent_gbytes>, kOmitted},
     {"ceiling_gbps", "ceiling_gbps", "Gb/s", kNo, "", get::ceiling},
     {"limited_by", "limited_by", "", kNo, "", get::place<&RunPath::limited_by>},
-    {"efficiency", "efficiency", "", kNo, "", get::share},
+    {"efficiency", "efficiency", "", kNo, "", get::share, kNull, "median over ceiling"},
     {"median_gbps", "bw.median_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::median_gbytes>},
     // Tables print GB/s: in a spreadsheet both stand side by side.
     {"median_gigabytes_per_s", "", "GB/s", kNo, "", get::bandwidth<&Bandwidth::median_gbytes>},
@@ -300,8 +299,8 @@ constexpr Field kRows[] = {
     {"p50_ns", "latency.p50_ns", "ns", kNo, "", get::latency<&Latency::p50_ns>},
     {"p90_ns", "latency.p90_ns", "ns", kNo, "", get::latency<&Latency::p90_ns>},
     {"p99_ns", "latency.p99_ns", "ns", kNo, "", get::latency<&Latency::p99_ns>},
-    {"p999_ns", "latency.p999_ns", "ns", kNo, "", get::latency<&Latency::p999_ns>},
-    {"p9999_ns", "latency.p9999_ns", "ns", kNo, "", get::latency<&Latency::p9999_ns>},
+    {"p999_ns", "latency.p999_ns", "ns", kNo, "", get::latency<&Latency::p999_ns>, kNull, "99.9 %"},
+    {"p9999_ns", "latency.p9999_ns", "ns", kNo, "", get::latency<&Latency::p9999_ns>, kNull, "99.99 %"},
     {"max_ns", "latency.max_ns", "ns", kNo, "", get::latency<&Latency::max_ns>},
     {"mean_ns", "latency.mean_ns", "ns", kNo, "", get::latency<&Latency::mean_ns>},
     {"ci95_p50_low_ns", "", "ns", kNo, "", get::latency<&Latency::ci95_p50_low_ns>},

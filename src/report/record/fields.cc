@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -79,7 +80,14 @@ FieldValue value_of(const Setting& setting, const TestSpec& spec) {
 }  // namespace
 
 FieldValue Field::get(const RunRecord& run) const {
-  return getter != nullptr ? getter(run) : value_of(*setting, run.spec);
+  return std::visit([&](const auto read) -> FieldValue {
+    if constexpr (std::is_same_v<decltype(read), const std::monostate>) {
+      return value_of(*setting, run.spec);
+    } else {
+      const auto found = read(run);
+      return found ? FieldValue(*found) : FieldValue();
+    }
+  }, getter);
 }
 
 std::string Field::in_name(std::string_view value) const {
