@@ -16,7 +16,7 @@ namespace gdrperf::engine {
 namespace {
 
 /// perftest's client searches for its peak, which takes seconds, before it says that it is done.
-constexpr std::chrono::hours kRest{1};
+constexpr std::chrono::hours kSearch{1};
 
 /// What perftest's client says of a run that it led.
 report::Measurement told_by(const proto::PerftestReport& report, double unit_bytes) {
@@ -83,7 +83,7 @@ report::RunRecord serve_perftest(proto::Channel& channel, proto::PerftestLink& l
   peer.begin_run({terms.max_time, {}});
   report::RunRecord record = record_of_perftest(perftest, spec);
   const std::unique_ptr<Transfer> transfer = perftest.end().make_transfer(peer);
-  transfer->be_patient(kRest);
+  transfer->be_patient(kSearch);
   if (spec.test == Test{Operation::kWrite, Metric::kLatency}) {
     record.measured = perftest.bounce(*transfer, {peer.watch()}).measured;
     perftest.part(nullptr);

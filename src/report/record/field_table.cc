@@ -281,7 +281,7 @@ constexpr Field kRows[] = {
     {"server_sent_gbps", "server.sent_gbps", "Gb/s", kNo, "", get::sent<&Measurement::server_sent_gbytes>, kOmitted},
     {"ceiling_gbps", "ceiling_gbps", "Gb/s", kNo, "", get::ceiling},
     {"limited_by", "limited_by", "", kNo, "", get::place<&RunPath::limited_by>},
-    {"efficiency", "efficiency", "", kNo, "", get::share, kNull, "median over ceiling"},
+    {"efficiency", "efficiency", "", kNo, "", get::share, kNull, "median over the theoretical maximum (ceiling_gbps)"},
     {"median_gbps", "bw.median_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::median_gbytes>},
     // Tables print GB/s: in a spreadsheet both stand side by side.
     {"median_gigabytes_per_s", "", "GB/s", kNo, "", get::bandwidth<&Bandwidth::median_gbytes>},

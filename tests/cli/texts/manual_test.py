@@ -15,11 +15,14 @@ sys.path.insert(0, sys.path[0] + "/..")
 from support import BINARY, CliTest, main, run
 
 
-def options_of(command):
-    """The spellings that --help lists."""
+def spellings_of(command):
+    """Those that --help lists, in its order."""
     text = run(command, "--help").out
-    return {name for line in re.findall(r"^  (-[^\s].*?)(?:  |$)", text, re.M)
-            for name in re.findall(r"--?[\w-]+", line)}
+    return [name for names in re.findall(r"^  (-\S+)", text, re.M) for name in re.findall(r"--?[\w-]+", names)]
+
+
+def options_of(command):
+    return set(spellings_of(command))
 
 
 def completed(*words):
@@ -42,6 +45,12 @@ class Manual(CliTest):
         for name in options:
             self.assertRegex(text, rf"(?m)^\\fB(\S*,)?{re.escape(name)}[,\\]")
         self.assertIn("Options as for \\fBwrite_bw\\fR", text)
+
+    def test_no_command_has_a_spelling_twice(self):
+        for command in ("write_bw", "atomic_lat", "sweep", "accept", "verify"):
+            names = spellings_of(command)
+            self.assertGreater(len(names), 50)
+            self.assertEqual(sorted(names), sorted(set(names)), command)
 
     def test_each_command_has_a_page_and_it_is_installed(self):
         commands = re.findall(r"^  (\w+)  ", run("--help").out.split("Subcommands:")[1].split("gdrperf COMMAND")[0],
