@@ -105,7 +105,7 @@ class SchemaLines(unittest.TestCase):
         richer = self.text.replace('"description": "why the run ended', '"description": "why this run ended', 1)
         self.assertNotEqual(richer, self.text)
         self.assertEqual(self.check(richer, UPDATE_GOLDEN="1"), (0, "", richer))
-        changed = self.text.replace('"description": "median over ceiling"}', '"description": "share"}', 1)
+        changed = self.text.replace(': "median over the theoretical maximum (ceiling_gbps)"}', ': "share"}', 1)
         self.assertNotEqual(changed, self.text)
         self.assertEqual(self.check(changed)[0], 1)
         self.assertEqual(self.check(changed, UPDATE_GOLDEN="1"), (0, "", self.text))
