@@ -63,6 +63,36 @@ TEST_F(NoticeTest, ArmingAgainForgetsNoRaiser) {
   EXPECT_TRUE(is_armed(cq_));
 }
 
+/// Spins at first, so that both threads go on at the same moment where there are CPUs for both.
+void await(const std::atomic<std::uint32_t>& count, std::uint32_t wanted) {
+  for (int looks = 0; count < wanted; ++looks) {
+    if (looks > 1000) std::this_thread::yield();
+  }
+}
+
+TEST_F(NoticeTest, OneWhoTellsAnEarlierEventHoldsBackNoOther) {
+  constexpr std::uint32_t kRounds = 100'000;
+  std::atomic<std::uint32_t> begun{0};
+  std::atomic<std::uint32_t> told{0};
+  std::thread teller([&] {
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+      await(begun, round);
+      event_told(cq_, kPeer);
+      told = round;
+    }
+  });
+  std::uint32_t lost = 0;
+  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    // The peer has raised an event, which the consumer has seen: it waits for the next.
+    cq_.notice = Notice{round, kPeer, kArmedNext}.word();
+    begun = round;
+    lost += take_event(cq_, kOther, false) ? 0 : 1;
+    await(told, round);
+  }
+  teller.join();
+  EXPECT_EQ(lost, 0u);
+}
+
 TEST_F(NoticeTest, AQueueWithoutAChannelRaisesNothing) {
   cq_.has_channel = 0;
   arm_queue(cq_, false);

@@ -49,9 +49,12 @@ inline bool take_event(CqShared& cq, std::uint64_t tag, bool urgent) noexcept {
   // at `armed`. Without the fence both could miss each other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   std::uint64_t word = cq.notice.load(std::memory_order_relaxed);
-  const Notice notice = Notice::of(word);
-  if (notice.armed == 0 || (notice.armed == kArmedSolicited && !urgent)) return false;
-  return cq.notice.compare_exchange_strong(word, Notice{notice.raised + 1, tag, 0}.word());
+  while (true) {
+    const Notice notice = Notice::of(word);
+    if (notice.armed == 0 || (notice.armed == kArmedSolicited && !urgent)) return false;
+    // Who raised the event before may have told it only now, and the queue be armed still.
+    if (cq.notice.compare_exchange_weak(word, Notice{notice.raised + 1, tag, 0}.word())) return true;
+  }
 }
 
 /// True when the event was still this one's to tell.
