@@ -45,6 +45,8 @@ def check(files):
     """How many differences are in the files, which it prints; None where clang-format did not run. One clang-format for
     all, whose start takes longer than a file: what is no blank comes out in the order in which it went in.
     """
+    if not files:
+        return 0
     texts = []
     for file in files:
         with open(file, encoding="utf-8") as source:
@@ -55,7 +57,8 @@ def check(files):
         counts = [check([file]) for file in files]
         return None if None in counts else sum(counts)
     if wrong is None:
-        print(f"{files[0]}: clang-format failed: {done.stderr.strip()}", file=sys.stderr)
+        reason = done.stderr.strip() or "it changes more than blanks"
+        print(f"{files[0]}: clang-format failed: {reason}", file=sys.stderr)
         return None
     before = 0
     for file, text in zip(files, texts):

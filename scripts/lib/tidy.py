@@ -31,8 +31,8 @@ TIDY = ["clang-tidy", "--quiet", f"--config-file={ROOT}/.clang-tidy", "--extra-a
 def units_of(build, text):
     """(name, path, flags without warnings) of each unit."""
     for each in json.loads((build / "compile_commands.json").read_text()):
-        path = pathlib.Path(os.path.normpath(pathlib.Path(each["directory"], each["file"])))
-        name = str(path.relative_to(build) if build in path.parents else path.relative_to(ROOT))
+        path = pathlib.Path(os.path.realpath(pathlib.Path(each["directory"], each["file"])))
+        name = os.path.relpath(path, build if build in path.parents else ROOT)
         if not name.startswith(OURS) or text not in str(path):
             continue
         flags = [it for it in shlex.split(each["command"]) if re.match(r"-([IDUf]|std=|isystem)", it)]
@@ -78,7 +78,7 @@ def check(group, build, folder):
         (database / "compile_commands.json").write_text(json.dumps([{
             "directory": str(build), "file": str(path), "arguments": ["c++", *group["flags"], "-c", str(path)]}]))
         together = tidy(database, path)
-        if "[clang-diagnostic-error]" not in together.stdout:
+        if together.returncode >= 0 and "[clang-diagnostic-error]" not in together.stdout:
             return [together]
     return [tidy(build, it) for it in group["units"]]
 

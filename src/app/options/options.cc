@@ -17,7 +17,7 @@ namespace gdrperf::app {
 namespace {
 
 /// While it lives, an option that is added is not compared with those before: CLI11 compares the names of each with all
-/// names that there are, a fifth of the time of a short sanitized run. A test looks for names that are there twice.
+/// names that there are, a fifth of the time of a short sanitized run. manual_test looks for names that come twice.
 class Apart {
  public:
   explicit Apart(CLI::App& command) : all_(Access::options(command)), before_(std::exchange(all_, {})) {}

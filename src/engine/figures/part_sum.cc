@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gdrperf/stats/summary.h"
 #include "engine/figures/bandwidth_figures.h"
 
 namespace gdrperf::engine {
@@ -45,8 +46,8 @@ double certain_bytes(const PartCurve& part, double from_ns, double to_ns) {
   return std::max((least - 1)->second - most->second, 0.0);
 }
 
-/// Bytes of which nobody knows whether they had completed by `at_ns`: those between the last note before it and the
-/// first edge behind it. The way back has no edges: up to the next note or, where that ends a pause, the one behind it.
+/// Bytes of which nobody knows whether they had completed by `at_ns`: those between the last note by then and the
+/// first edge from then on. The way back has no edges: up to the next note or, where that ends a pause, the one behind.
 double unsure_at(const PartCurve& part, double at_ns) {
   const auto before = [](const auto& point, double at) { return point.first < at; };
   double unsure = 0;
@@ -67,14 +68,27 @@ double unsure_at(const std::vector<PartCurve>& parts, double at_ns) {
   return bytes;
 }
 
+/// Half of a usual batch of the part whose are longest: so much lies across a border as a rule.
+double half_batch_of(const std::vector<PartCurve>& parts) {
+  double most_s = 0;
+  for (const PartCurve& part : parts) {
+    std::vector<double> seconds;
+    for (const Batch& batch : part.run.series.batches()) seconds.push_back(batch.seconds);
+    if (!seconds.empty()) most_s = std::max(most_s, stats::median(seconds));
+  }
+  return most_s * 1e9 / 2;
+}
+
 /// The moment from `from_ns` to `to_ns` at which most is known of all parts; `at_ns`, which is one of them, unless
 /// another is better by a tenth.
 double surest_moment(const std::vector<PartCurve>& parts, double from_ns, double to_ns, double at_ns) {
   constexpr double kBetter = 0.9;
   double least = unsure_at(parts, at_ns);
   for (const PartCurve& part : parts) {
-    for (const auto& [moment_ns, bytes] : part.own) {
-      if (moment_ns < from_ns || moment_ns > to_ns) continue;
+    const auto before = [](const auto& point, double at) { return point.first < at; };
+    for (auto it = std::lower_bound(part.own.begin(), part.own.end(), from_ns, before);
+         it != part.own.end() && it->first <= to_ns; ++it) {
+      const double moment_ns = it->first;
       const double here = unsure_at(parts, moment_ns);
       if (here >= kBetter * least) continue;
       least = here;
@@ -94,16 +108,18 @@ Window with_sure_borders(const std::vector<PartCurve>& parts, const Window& comm
     bytes += bytes_between(part.own, common.from_ns, common.to_ns);
     bytes += bytes_between(part.back, common.from_ns, common.to_ns);
   }
+  const double whole_ns = common.to_ns - common.from_ns;
+  // A batch, as some parts have just begun one.
+  const double much = std::max(kMuch, 2 * half_batch_of(parts) / whole_ns);
   const auto border = [&](double outer_ns, double inward_ns) {
     double at_ns = outer_ns;
     for (const double share : {0.05, 0.2}) {
       const double inner_ns = outer_ns + share * inward_ns;
       at_ns = surest_moment(parts, std::min(outer_ns, inner_ns), std::max(outer_ns, inner_ns), at_ns);
-      if (unsure_at(parts, at_ns) <= kMuch * bytes) break;
+      if (unsure_at(parts, at_ns) <= much * bytes) break;
     }
     return at_ns;
   };
-  const double whole_ns = common.to_ns - common.from_ns;
   return {border(common.from_ns, whole_ns), border(common.to_ns, -whole_ns)};
 }
 
@@ -133,8 +149,8 @@ struct Certain {
 };
 
 /// A message that lies across a border counts with a share of it: more than crossed the link then, it may be. No rate
-/// is above the mean but what completed for certain; nor is the mean above that and the rate of the whole run, but for
-/// half a batch, which lies across a border as a rule.
+/// is above the mean but what completed for certain. The mean is at most the larger of that and the whole run's rate,
+/// and half a batch more.
 void keep_to_certain(report::Measurement& measured, const Certain& known) {
   report::Bandwidth& bandwidth = *measured.bandwidth;
   if (known.most_gbytes <= 0) return;
@@ -148,7 +164,7 @@ void keep_to_certain(report::Measurement& measured, const Certain& known) {
   if (std::isfinite(bandwidth.ci95_high_gbytes)) keep(bandwidth.ci95_high_gbytes);
   for (double& batch : bandwidth.batches_gbytes) keep(batch);
   for (report::RunLevel& level : measured.levels) keep(level.value);
-  bandwidth.msg_rate_mpps *= bandwidth.median_gbytes / median;
+  if (median > 0) bandwidth.msg_rate_mpps *= bandwidth.median_gbytes / median;
 }
 
 /// Stretches into which the common time is divided: as long as the longest batches, and long enough for messages of
@@ -164,12 +180,6 @@ double stretches_of(const std::vector<PartCurve>& parts, double whole_ns) {
   }
   // As many as fit where products that are added in one step (Arm) fall short by a rounding.
   return std::clamp(std::floor(whole_ns / least_ns * (1 + 1e-9)), 1.0, static_cast<double>(BatchSeries::kMax));
-}
-
-double half_batch_of(const std::vector<PartCurve>& parts) {
-  double most_s = 0;
-  for (const PartCurve& part : parts) most_s = std::max(most_s, part.run.series.target_seconds());
-  return most_s * 1e9 / 2;
 }
 
 Rates rates_over(const std::vector<PartCurve>& parts, const Window& window, std::uint64_t size_bytes) {
@@ -287,8 +297,8 @@ Together::Sum sum_of(const std::vector<PartCurve>& parts, const TestSpec& spec) 
   const double to_ns = windowed ? window.to_ns : all.end_ns;
   double first_ns = std::numeric_limits<double>::infinity();
   double last_ns = 0;
-  // Where all are seen too high, which of them were is not known.
-  const double kept = windowed ? sum.measured.bandwidth->mean_gbytes / seen_gbytes : 1;
+  // Where the sum was lowered, nobody knows which part was seen too high: all are lowered alike.
+  const double kept = windowed && seen_gbytes > 0 ? sum.measured.bandwidth->mean_gbytes / seen_gbytes : 1;
   for (const PartCurve& part : parts) {
     const double bytes = windowed ? bytes_between(part.own, from_ns, to_ns) + bytes_between(part.back, from_ns, to_ns)
                                   : static_cast<double>(part.run.messages) * static_cast<double>(spec.size_bytes) +

@@ -52,7 +52,7 @@ inline bool take_event(CqShared& cq, std::uint64_t tag, bool urgent) noexcept {
   while (true) {
     const Notice notice = Notice::of(word);
     if (notice.armed == 0 || (notice.armed == kArmedSolicited && !urgent)) return false;
-    // Who raised the event before may have told it only now, and the queue be armed still.
+    // Another may have changed the word: who raised the event before has told it now. The queue is still armed then.
     if (cq.notice.compare_exchange_weak(word, Notice{notice.raised + 1, tag, 0}.word())) return true;
   }
 }
