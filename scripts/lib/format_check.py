@@ -42,8 +42,10 @@ def differences(text, wanted):
 
 
 def check(files):
-    """How many differences are in the files, which it prints; None where clang-format did not run. One clang-format for
-    all, whose start takes longer than a file: what is no blank comes out in the order in which it went in.
+    """Prints the differences and returns their number; None where clang-format failed, or changed more than blanks.
+
+    One clang-format reads all files, as its start takes longer than a file: the characters that are no blanks come out
+    in the order in which they went in.
     """
     if not files:
         return 0

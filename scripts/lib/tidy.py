@@ -52,7 +52,7 @@ def groups_of(units):
     last = {}
     for name, path, flags in units:
         lines = lines_of(path)
-        # Stand-ins have what others have, too.
+        # Stand-ins define names that others define, too.
         kind = name.split("/")[0] if "-unity" in name and "standin" not in name else path
         group = last.get(kind)
         if group is None or group["lines"] + lines > TOGETHER_LINES:

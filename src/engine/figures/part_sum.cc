@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "gdrperf/stats/summary.h"
 #include "engine/figures/bandwidth_figures.h"
 
 namespace gdrperf::engine {
 namespace {
+
+constexpr auto before = [](const Curve::value_type& point, double at) { return point.first < at; };
 
 /// The time that all curves cover.
 struct Window {
@@ -38,7 +41,6 @@ double bytes_between(const Curve& curve, double from_ns, double to_ns) {
 /// Bytes that completed between both moments for certain: those behind the first edge of that time. A run that waited
 /// for a CPU sees late what had completed long before; an edge does not.
 double certain_bytes(const PartCurve& part, double from_ns, double to_ns) {
-  const auto before = [](const auto& point, double at) { return point.first < at; };
   const auto after = [](double at, const auto& point) { return at < point.first; };
   const auto most = std::lower_bound(part.edges.begin(), part.edges.end(), from_ns, before);
   const auto least = std::upper_bound(part.own.begin(), part.own.end(), to_ns, after);
@@ -49,7 +51,6 @@ double certain_bytes(const PartCurve& part, double from_ns, double to_ns) {
 /// Bytes of which nobody knows whether they had completed by `at_ns`: those between the last note by then and the
 /// first edge from then on. The way back has no edges: up to the next note or, where that ends a pause, the one behind.
 double unsure_at(const PartCurve& part, double at_ns) {
-  const auto before = [](const auto& point, double at) { return point.first < at; };
   double unsure = 0;
   const auto edge = std::lower_bound(part.edges.begin(), part.edges.end(), at_ns, before);
   const auto note = std::upper_bound(part.own.begin(), part.own.end(), at_ns,
@@ -85,8 +86,7 @@ double surest_moment(const std::vector<PartCurve>& parts, double from_ns, double
   constexpr double kBetter = 0.9;
   double least = unsure_at(parts, at_ns);
   for (const PartCurve& part : parts) {
-    const auto before = [](const auto& point, double at) { return point.first < at; };
-    for (auto it = std::lower_bound(part.own.begin(), part.own.end(), from_ns, before);
+      for (auto it = std::lower_bound(part.own.begin(), part.own.end(), from_ns, before);
          it != part.own.end() && it->first <= to_ns; ++it) {
       const double moment_ns = it->first;
       const double here = unsure_at(parts, moment_ns);
@@ -164,7 +164,11 @@ void keep_to_certain(report::Measurement& measured, const Certain& known) {
   if (std::isfinite(bandwidth.ci95_high_gbytes)) keep(bandwidth.ci95_high_gbytes);
   for (double& batch : bandwidth.batches_gbytes) keep(batch);
   for (report::RunLevel& level : measured.levels) keep(level.value);
-  if (median > 0) bandwidth.msg_rate_mpps *= bandwidth.median_gbytes / median;
+  if (median <= 0) return;
+  const double kept = bandwidth.median_gbytes / median;
+  bandwidth.msg_rate_mpps *= kept;
+  for (std::optional<double>* way : {&measured.client_sent_gbytes, &measured.server_sent_gbytes})
+    if (*way) **way *= kept;
 }
 
 /// Stretches into which the common time is divided: as long as the longest batches, and long enough for messages of
@@ -269,7 +273,6 @@ PartCurve curve_of(const BandwidthRun& run, const TestSpec& spec, const PeerByte
 }
 
 double bytes_at(const Curve& curve, double at_ns) {
-  const auto before = [](const auto& point, double at) { return point.first < at; };
   const auto next = std::lower_bound(curve.begin(), curve.end(), at_ns, before);
   if (next == curve.begin()) return curve.front().second;
   if (next == curve.end()) return curve.back().second;

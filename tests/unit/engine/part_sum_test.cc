@@ -4,6 +4,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -144,7 +145,7 @@ TEST(PartSum, BeginsWhereAllPartsWereSeen) {
 
 /// Ports with 1 message each millisecond. Their threads are seen first after 1 ms, the last one's after `late_ms`; the
 /// others wait for a CPU until `until_ms` then, and see what had completed since in notes of a microsecond.
-std::vector<PartCurve> ports_seen_late(int late_ms, int until_ms) {
+std::vector<PartCurve> ports_seen_late(int late_ms, int until_ms, double start_ns = 0) {
   constexpr int kParts = 8;
   constexpr int kEnd = 800;
   std::vector<PartCurve> parts;
@@ -162,8 +163,9 @@ std::vector<PartCurve> ports_seen_late(int late_ms, int until_ms) {
     const int first_batch_ms = awake_ms > first_ms ? awake_ms - first_ms : 10;
     run.series.add(first_batch_ms * 1e-3, static_cast<std::uint64_t>(first_batch_ms));
     for (int ms = first_ms + first_batch_ms; ms + 10 <= kEnd; ms += 10) run.series.add(kBatchSeconds, 10);
+    run.start_ns = start_ns;
     run.end_ns = kEnd * 1e6;
-    run.seconds = kEnd * 1e-3;
+    run.seconds = (run.end_ns - start_ns) * 1e-9;
     run.sent = run.messages = kEnd;
     parts.push_back(part_of(run));
   }
@@ -172,9 +174,11 @@ std::vector<PartCurve> ports_seen_late(int late_ms, int until_ms) {
 
 TEST(PartSum, IsNotAboveTheLinksWherePartsAreSeenLateAtItsBeginning) {
   const double links = 8 * 1000 / 1e6;  // GB/s
-  for (const auto& [late_ms, until_ms] : {std::pair(150, 170), std::pair(150, 200), std::pair(100, 300)}) {
+  // With a slow beginning the whole run's rate is less than the links carry.
+  for (const auto& [late_ms, until_ms, start_ns] : {std::tuple(150, 170, 0.0), std::tuple(150, 200, 0.0),
+                                                    std::tuple(100, 300, 0.0), std::tuple(100, 300, -200e6)}) {
     SCOPED_TRACE(until_ms);
-    const Together::Sum sum = sum_of(ports_seen_late(late_ms, until_ms), spec_of());
+    const Together::Sum sum = sum_of(ports_seen_late(late_ms, until_ms, start_ns), spec_of());
     const report::Bandwidth& bandwidth = sum.measured.bandwidth.value();
     EXPECT_NEAR(bandwidth.mean_gbytes, links, 0.01 * links);
     EXPECT_LE(bandwidth.max_gbytes, links * 1.01);
@@ -182,6 +186,12 @@ TEST(PartSum, IsNotAboveTheLinksWherePartsAreSeenLateAtItsBeginning) {
     for (const double gbytes : sum.gbytes) parts_gbytes += gbytes;
     EXPECT_NEAR(parts_gbytes, bandwidth.mean_gbytes, 1e-6 * links);
   }
+}
+
+TEST(PartSum, IsOfTheWholeTimeWherePartsAreSeenInTime) {
+  const Together::Sum sum = sum_of(ports_seen_late(1, 1), spec_of());
+  EXPECT_NEAR(sum.measured.bandwidth->mean_gbytes, 8 * 1000 / 1e6, 1e-9);
+  EXPECT_NEAR(sum.measured.duration_s, 0.799, 0.02);
 }
 
 /// A link with 1 message each millisecond; its part looks a little late, catches up for 95 ms and pauses for 5.
