@@ -75,6 +75,17 @@ def wait_listening(process, port):
         time.sleep(0.02)
 
 
+def serve(case, program):
+    """Its server, which listens, and the port; killed when the test `case` is over."""
+    port = support.free_port()
+    server = start(program, "-p", port)
+    case.addCleanup(server.stdout.close)
+    case.addCleanup(server.wait)
+    case.addCleanup(server.kill)
+    wait_listening(server, port)
+    return server, port
+
+
 @patient
 def both(program, *args, cwd=None):
     """The client's output, after both ends have ended well."""

@@ -116,12 +116,7 @@ class Tokens(CliTest):
     @perftest_ends.installed
     @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
     def test_a_server_of_perftest_is_refused(self):
-        port = support.free_port()
-        server = perftest_ends.start("ib_write_bw", "-p", port)
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        perftest_ends.wait_listening(server, port)
+        _, port = perftest_ends.serve(self, "ib_write_bw")
         result = run("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "-n", "1000", "--token", self.files["mine"])
         self.assertEqual(result.code, 5, result)
         self.assertIn("token", result.err, result)

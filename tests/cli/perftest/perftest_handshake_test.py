@@ -113,12 +113,7 @@ class OneEndIsPerftest(support.CliTest):
         at_once(self.serve_perftest, RUNS)
 
     def test_one_that_is_killed_in_the_middle(self):
-        port = support.free_port()
-        server = perftest_ends.start("ib_write_bw", "-p", port)
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        perftest_ends.wait_listening(server, port)
+        server, port = perftest_ends.serve(self, "ib_write_bw")
         with Background("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "-D", "60", "--progress") as client:
             client.wait_measuring()
             server.kill()

@@ -23,12 +23,7 @@ def version():
 @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
 class PerftestAtThePort(unittest.TestCase):
     def test_a_client_of_several_sizes_meets_perftests_server(self):
-        port = support.free_port()
-        server = perftest_ends.start("ib_write_bw", "-p", port)
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        perftest_ends.wait_listening(server, port)
+        _, port = perftest_ends.serve(self, "ib_write_bw")
         result = run("write_bw", "127.0.0.1", "-p", port, "--softnic", "-s", "64,4K")
         self.assertEqual(result.code, 5, result)
         self.assertIn(f"server 127.0.0.1:{port}: perftest {version()} listens there, not 'gdrperf serve'", result.err)
