@@ -70,7 +70,10 @@ class Stream {
     transfer_.begin_schedule();
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
-    if (open) run_.first_batch_ns = open->before_ns;
+    if (open) {
+      run_.first_batch_ns = open->before_ns;
+      live_.begin_to_count(since_start_s(open->before_ns));
+    }
     if (open && together_ != nullptr) run_.progress.add(open->after_ns, open->sent - first_message_);
     if (together_ != nullptr) intervals_.begin((run_.first_batch_ns - run_.start_ns) * 1e-9);
     while (open && !over_) {
@@ -85,7 +88,6 @@ class Stream {
       intervals_.add(start_s, batch_s, end->sent - open->sent);
       open = end;
       if (judge_.finished(run_.series, done(), run_.series.total_seconds()) && others_finished()) over_ = true;
-      live_.look(run_.series, done(), run_.series.total_seconds());
     }
     intervals_.finish();
     // Its rate was known, and the client had all of them end.
@@ -99,6 +101,7 @@ class Stream {
 
  private:
   std::uint64_t done() const { return transfer_.sent() - first_message_; }
+  double since_start_s(double at_ns) const { return (at_ns - run_.start_ns) * 1e-9; }
   /// Of several runs at the same time none ends by its precision before the others have theirs: where they begin
   /// by a clock, their client knows.
   bool others_finished() {
@@ -120,6 +123,7 @@ class Stream {
     if (message) judge_.end();
     last_ns_ = now_ns();
     watch_.look();
+    live_.look(run_.series, done(), since_start_s(last_ns_));
     over_ = judge_.at_limit(done(), (last_ns_ - from_ns) * 1e-9);
   }
 

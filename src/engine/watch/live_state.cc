@@ -36,7 +36,7 @@ void LiveState::set_time_left(RunState& state) const {
     state.left_s = state.elapsed_s * left / static_cast<double>(state.done);
     return;
   }
-  state.left_s = std::max(0.0, seconds(stop.duration.value_or(stop.cap)) - state.elapsed_s);
+  state.left_s = std::max(0.0, seconds(stop.duration.value_or(stop.cap)) + uncounted_s_ - state.elapsed_s);
   state.may_end_earlier = !stop.duration;
 }
 

@@ -8,8 +8,8 @@
 
 namespace gdrperf::engine {
 
-/// Tells an observer, where there is one, how far a run is. Asked after each batch,
-/// which is one comparison where nothing is due.
+/// Tells an observer, where there is one, how far a run is. Asked after each batch or part
+/// of one, which is one comparison where nothing is due.
 class LiveState {
  public:
   /// `scale` makes of a series' values bytes per second, or nanoseconds.
@@ -18,9 +18,14 @@ class LiveState {
 
   /// The run begins.
   void begin();
+  /// The first batch begins: what has passed until now is not part of the run's duration.
+  void begin_to_count(double elapsed_s) { uncounted_s_ = elapsed_s; }
+  /// `elapsed_s`: since begin().
   template <typename Series>
   void look(const Series& series, std::uint64_t done, double elapsed_s) {
-    if (observer_ == nullptr || elapsed_s < next_s_) return;
+    const bool first_batch = !has_batches_ && series.size() > 0;
+    if (observer_ == nullptr || (elapsed_s < next_s_ && !first_batch)) return;
+    has_batches_ = series.size() > 0;
     next_s_ = elapsed_s + kIntervalSeconds;
     tell(observer_->wants_rate() ? series.samples() : Samples(), done, elapsed_s);
   }
@@ -33,7 +38,9 @@ class LiveState {
   RunObserver* observer_;
   const TestSpec& spec_;
   double scale_;
-  double next_s_ = 0;
+  double next_s_ = kIntervalSeconds;
+  bool has_batches_ = false;
+  double uncounted_s_ = 0;
 };
 
 }  // namespace gdrperf::engine
