@@ -45,7 +45,8 @@ class Digests:
 
 
 def inputs(test, targets):
-    """Files and folders a test reads: its program, its script, those next to it and a folder up, what it needs."""
+    """Files and folders a test reads: its program, its script, those beside it, a folder up and in tests/cli, which
+    tests of other folders import, and what it depends on."""
     paths = {ROOT / it for it in SHARED}
     paths.update(pathlib.Path(file) for target in test["depends"] for file in targets.get(target, []))
     for word in test["cmd"]:
@@ -54,7 +55,7 @@ def inputs(test, targets):
         path = pathlib.Path(word)
         if path.suffix == ".py" and path.is_file():
             folder = path.resolve().parent
-            paths.update([*folder.glob("*.py"), *folder.parent.glob("*.py")])
+            paths.update(it for where in (folder, folder.parent, ROOT / "tests/cli") for it in where.glob("*.py"))
         elif path.is_file() and ROOT in path.resolve().parents:
             paths.add(path)
     return sorted(path for path in paths if path.exists())

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import programs
@@ -65,7 +66,7 @@ def run(*words):
 
 @unittest.skipIf(shutil.which("rping") is None, "rping is not installed (rdmacm-utils)")
 class Rping(unittest.TestCase):
-    next_port = 21000 + os.getpid() % 20000
+    next_port = 30000 + os.getpid() % 2500  # conformance.py has those below
 
     def setUp(self):
         Rping.next_port += 1
@@ -131,11 +132,14 @@ class Rping(unittest.TestCase):
         with Server(self.port, "rping", "-s", "-a", "127.0.0.1", "-p", self.port) as server:
             client = subprocess.Popen(softnic("rping", "-c", "-a", "127.0.0.1", "-p", self.port, "-v"), text=True,
                                       env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            limit = threading.Timer(LIMIT_S, client.kill)
+            limit.start()
             try:
                 self.assertRegex(client.stdout.readline(), "rdma-ping-0")
                 server.process.send_signal(signal.SIGKILL)
-                output = client.communicate(timeout=LIMIT_S)[0]
+                output = client.communicate()[0]
             finally:
+                limit.cancel()
                 client.kill()
                 client.wait()
         # A request that was under way may fail before rping looks at the event.

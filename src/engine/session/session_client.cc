@@ -51,9 +51,13 @@ double clock_ahead_ns(Peer& peer) {
   return ahead;
 }
 
-/// Receives whatever still comes until the server's Done.
-proto::Done await_done(Transfer& transfer, Peer& peer) {
-  if (!transfer.receives()) return peer.expect<proto::Done>();
+/// Whether a run may end before its time by one end's stop: both ends of -n --bidirectional count for themselves.
+bool may_stop(const ResolvedSpec& spec) { return !(spec.bidirectional() && spec.stop.iterations); }
+
+/// Receives whatever still comes until the server's Done. A server that counts for itself may need as long again, or
+/// many times as long where its direction is slower.
+proto::Done await_done(Transfer& transfer, const ResolvedSpec& spec, Peer& peer) {
+  if (!transfer.receives()) return may_stop(spec) ? peer.expect<proto::Done>() : peer.expect<proto::Done>(kLongestRun);
   const std::optional<proto::Message> message = transfer.receive_until(~std::uint64_t{0});
   const proto::Done* done = message ? std::get_if<proto::Done>(&*message) : nullptr;
   if (!done) throw peer_error("the server ended the run without a summary");
@@ -212,9 +216,6 @@ report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spe
   return with_standstill(std::move(measured), standstill_of(run), own, done);
 }
 
-/// Whether a run may end before its time by one end's stop: both ends of -n --bidirectional count for themselves.
-bool may_stop(const ResolvedSpec& spec) { return !(spec.bidirectional() && spec.stop.iterations); }
-
 report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, const ClientTerms& terms) {
   const bool bidirectional = spec.bidirectional();
   PeerBytes peer_bytes;
@@ -248,7 +249,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   transfer->drain();
   const std::vector<std::uint64_t> sent = transfer->posted_messages();
   peer.send(proto::Stop{sent});
-  proto::Done done = await_done(*transfer, peer);
+  proto::Done done = await_done(*transfer, spec, peer);
   check_all_arrived(spec, sent, done);
   peer_bytes.series = std::move(done.series);
   if (terms.together != nullptr) terms.together->add(spec.part, run, spec, bidirectional ? &peer_bytes : nullptr);

@@ -70,9 +70,12 @@ class Peer {
   /// answer() of one kind.
   template <typename T>
   T expect() {
-    proto::Message message = answer(proto::type_name(proto::Message(T{})));
-    if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
-    proto::throw_unexpected(channel_, proto::type_name(proto::Message(T{})), message);
+    return only<T>(answer(proto::type_name(proto::Message(T{}))));
+  }
+  /// wait() for one kind.
+  template <typename T>
+  T expect(std::chrono::nanoseconds timeout) {
+    return only<T>(wait(timeout, proto::type_name(proto::Message(T{}))));
   }
 
   /// Of this end's thread: every poll() looks at it.
@@ -101,6 +104,11 @@ class Peer {
   [[noreturn]] void throw_fault(const Fault& fault, const std::string& device, const char* what);
 
  private:
+  template <typename T>
+  T only(proto::Message message) {
+    if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
+    proto::throw_unexpected(channel_, proto::type_name(proto::Message(T{})), message);
+  }
   void check_progress();
   void check_time() const;
 

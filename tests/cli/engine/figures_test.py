@@ -35,6 +35,18 @@ class FiguresTest(CliTest):
         self.check_document(document)
         return self.runs_of(document), result
 
+    def test_a_direction_that_takes_longer_is_waited_for(self):
+        # Both ends send N messages. The server's take six seconds, the client's 0.6.
+        fast, slow = ({"SOFTNIC": f"soft0:rate={rate}"} for rate in ("100MB/s", "10MB/s"))
+        with Server(env=slow) as server:
+            result = run("write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-b", "-e", "-s", "1M", "-n", 60,
+                         "--json", self.document, env=fast)
+        self.expect_swept(result)
+        with open(self.document, encoding="utf-8") as file:
+            (measured,) = self.runs_of(json.load(file))
+        self.assertEqual((measured["iterations"], measured["stop"]), (60, "iterations"))
+        self.assertAlmostEqual(measured["server"]["sent_gbps"], 0.08, delta=0.01)
+
     def test_n_means_n_for_every_test_and_direction(self):
         bandwidth = ["write_bw", "send_bw", "read_bw", "write_imm_bw", "atomic_bw"]
         every = bandwidth + [test.replace("_bw", "_lat") for test in bandwidth]
