@@ -20,8 +20,7 @@ void Tree::add_file(const std::string& path, std::string text) {
 }
 
 void Tree::add_link(const std::string& path, const std::string& target) {
-  const std::size_t slash = path.rfind('/');
-  const std::string real = follow(path.substr(0, slash)) + path.substr(slash);
+  const std::string real = place_of(path);
   const std::string joined = join_link(real, target);
   if (joined.empty()) {
     add_damage(path + " is a link that leads out of the recording: " + target);
@@ -61,6 +60,13 @@ std::string Tree::follow(std::string path) const {
   return path;
 }
 
+// With the links above its last part replaced.
+std::string Tree::place_of(std::string path) const {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : follow(path.substr(0, slash)) + path.substr(slash);
+}
+
 FileText Tree::read(const std::string& path) const {
   const std::string real = follow(path);
   if (denied_.contains(real) || denied_.contains(path)) return {Access::kDenied, {}};
@@ -93,7 +99,7 @@ std::string Tree::resolve(const std::string& path) const {
   const std::string real = follow(path);
   if (files_.contains(real) || folders_.contains(real)) return real;
   // A recording of a few files names drivers by links that lead to nothing.
-  return real != path && !links_.contains(real) ? real : std::string();
+  return links_.contains(place_of(path)) && !links_.contains(real) ? real : std::string();
 }
 
 Access Tree::access(const std::string& path) const {

@@ -40,6 +40,7 @@ class Tree {
 
  private:
   std::string follow(std::string path) const;
+  std::string place_of(std::string path) const;
   void add_parents(const std::string& path);
 
   std::map<std::string, std::string> files_;
