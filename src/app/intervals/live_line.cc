@@ -41,9 +41,8 @@ std::string so_far_text(const engine::RunState& state, report::RateUnit unit) {
                      report::short_time(state.elapsed_s));
 }
 
-void fail_with_what_is_known(LiveLine& live) {
+void say_what_is_known(LiveLine& live) {
   if (const std::string known = live.so_far(); !known.empty()) say("until then: " + known);
-  throw;
 }
 
 LiveTo live_to(const OutputOptions& options) {

@@ -225,6 +225,13 @@ ServerAddress address_of(TestOptions& options) {
   return address;
 }
 
+void print_dry_run(const TestOptions& options, std::vector<TestSpec> specs) {
+  std::vector<PlannedRun> runs;
+  for (const TestSpec& spec : specs) runs.push_back({spec, std::nullopt});
+  print_plan(std::cout, runs);
+  if (wants_rail_gpus(specs.front())) place_rails(specs, topology_here(options.output), options, nullptr);
+}
+
 int measure(TestOptions options, const Argv& argv) {
   const ServerAddress address = options.local ? ServerAddress() : address_of(options);
   check_required(options.output.required, std::vector{options.test});
@@ -235,10 +242,7 @@ int measure(TestOptions options, const Argv& argv) {
   note_without_effect(options.without_effect);
   if (registrations) check_register_all(specs.front());
   if (options.dry_run) {
-    std::vector<PlannedRun> runs;
-    for (const TestSpec& spec : specs) runs.push_back({spec, std::nullopt});
-    print_plan(std::cout, runs);
-    if (wants_rail_gpus(specs.front())) place_rails(specs, topology_here(options.output), options, nullptr);
+    print_dry_run(options, std::move(specs));
     return 0;
   }
   Output output(options.output, argv);
@@ -274,7 +278,9 @@ int measure(TestOptions options, const Argv& argv) {
         output.add(std::move(record));
       }
     } catch (const Error&) {
-      if (!stop.triggered()) fail_with_what_is_known(watching.live);
+      // Nor does a signal end a run of -n --bidirectional with a result: both ends count for themselves.
+      say_what_is_known(watching.live);
+      if (!stop.triggered()) throw;
     }
     client->close();
     watching.intervals->finish();

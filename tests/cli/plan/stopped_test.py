@@ -55,6 +55,15 @@ class Stopped(CliTest):
         again = run("sweep", "--resume", path)
         self.expect_error(again, 2, path, "has all its runs")
 
+    def test_what_is_known_of_n_messages_both_ways_is_said(self):
+        # Both ends count to N for themselves: a signal ends such a run without a result.
+        with Background("write_bw", "--local", "--softnic", "-b", "-e", "-s", "1M", "-n", "100000", "--progress",
+                        env={"SOFTNIC": "soft0:rate=100MB/s;soft1:rate=100MB/s"}) as both:
+            both.wait_line("GB/s")
+            both.signal(signal.SIGINT)
+            self.assertEqual(both.wait(), -signal.SIGINT, both.err)
+        self.assertRegex(both.err, r"until then: [0-9.]+ GB/s.*, after [0-9.]+ s")
+
     def test_failed_runs_are_missing_and_made(self):
         path = self.scratch() + "/r.json"
         options = ["sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw", "--sizes", "64,64K",
