@@ -41,8 +41,11 @@ std::string so_far_text(const engine::RunState& state, report::RateUnit unit) {
                      report::short_time(state.elapsed_s));
 }
 
-void say_what_is_known(LiveLine& live) {
-  if (const std::string known = live.so_far(); !known.empty()) say("until then: " + known);
+void say_what_is_known(LiveLine& live, const TestSpec& spec) {
+  const std::string known = live.so_far();
+  if (known.empty()) return;
+  say(fmt::format("until then: {}{}", known,
+                  spec.direction == Direction::kBidirectional ? ", of what the client sent" : ""));
 }
 
 LiveTo live_to(const OutputOptions& options) {

@@ -74,8 +74,8 @@ class LiveLine final : public engine::RunObserver {
   std::jthread writer_;  ///< last: joined first
 };
 
-/// For a run that ended without a result: prints so_far(), if there is any.
-void say_what_is_known(LiveLine& live);
+/// For a run of `spec` that ended without a result: prints so_far(), if there is any.
+void say_what_is_known(LiveLine& live, const TestSpec& spec);
 
 /// Progress of a run: "3.42 GB/s +-0.8 %, 3 s left"; "measuring" without a figure.
 std::string state_text(const engine::RunState& state, report::RateUnit unit);

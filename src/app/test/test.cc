@@ -278,8 +278,8 @@ int measure(TestOptions options, const Argv& argv) {
         output.add(std::move(record));
       }
     } catch (const Error&) {
-      // Nor does a signal end a run of -n --bidirectional with a result: both ends count for themselves.
-      say_what_is_known(watching.live);
+      // A signal, too, ends a run of -n --bidirectional without a result: both ends count for themselves.
+      if (!stop.triggered() || options.output.talk != Talk::kQuiet) say_what_is_known(watching.live, options.spec);
       if (!stop.triggered()) throw;
     }
     client->close();

@@ -62,7 +62,7 @@ class Stopped(CliTest):
             both.wait_line("GB/s")
             both.signal(signal.SIGINT)
             self.assertEqual(both.wait(), -signal.SIGINT, both.err)
-        self.assertRegex(both.err, r"until then: [0-9.]+ GB/s.*, after [0-9.]+ s")
+        self.assertRegex(both.err, r"until then: [0-9.]+ GB/s.*, after [0-9.]+ s, of what the client sent$")
 
     def test_failed_runs_are_missing_and_made(self):
         path = self.scratch() + "/r.json"
