@@ -17,7 +17,7 @@ Rates rates_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* p
   for (const Batch& batch : run.series.batches()) {
     double gbytes = static_cast<double>(batch.messages) * static_cast<double>(spec.size_bytes) / batch.seconds * 1e-9;
     if (peer != nullptr) {
-      const double start_ns = run.first_batch_ns + batch.start_s * 1e9 + peer->clock_ahead_ns;
+      const double start_ns = run.first_batch_ns + batch.start_s * 1e9 + peer->clock.ahead_ns;
       const std::optional<double> back = rate_over(peer->series, start_ns, start_ns + batch.seconds * 1e9);
       if (!back) continue;
       result.own.values.push_back(gbytes);
@@ -36,12 +36,9 @@ Whole whole_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* p
   double back = 0;
   Whole whole{run.seconds, 0, 0};
   if (peer != nullptr) {
-    const auto& [from_ns, from_bytes] = peer->series.front();
-    const auto& [to_ns, to_bytes] = peer->series.back();
-    back = static_cast<double>(to_bytes) - static_cast<double>(from_bytes);
+    back = static_cast<double>(peer->series.back().second) - static_cast<double>(peer->series.front().second);
     bytes += back;
-    whole.seconds = (std::max(run.end_ns, to_ns - peer->clock_ahead_ns) -
-                     std::min(run.start_ns, from_ns - peer->clock_ahead_ns)) * 1e-9;
+    whole.seconds = time_of(run, peer).seconds();
   }
   whole.gbytes = bytes / whole.seconds * 1e-9;
   whole.back = back / whole.seconds * 1e-9;
@@ -81,6 +78,15 @@ std::vector<report::RunLevel> levels_of(const stats::Beginning& beginning, const
 }
 
 }  // namespace
+
+RunTime time_of(const BandwidthRun& run, const PeerBytes* peer) {
+  RunTime time{run.start_ns - run.clock_unsure_ns, run.end_ns + run.clock_unsure_ns};
+  if (peer == nullptr) return time;
+  const PeerClock& clock = peer->clock;
+  time.from_ns = std::min(time.from_ns, peer->series.front().first - clock.ahead_ns - clock.unsure_ns);
+  time.to_ns = std::max(time.to_ns, peer->series.back().first - clock.ahead_ns + clock.unsure_ns);
+  return time;
+}
 
 report::Measurement figures_of(const Rates& all, const Whole& whole, const BandwidthRun& run, const TestSpec& spec) {
   report::Measurement measured;

@@ -56,6 +56,7 @@ struct BandwidthRun {
   double seconds = 0;           ///< what counts of that time
   std::uint64_t sent = 0;       ///< messages of this end
   std::uint64_t messages = 0;   ///< that the rate is of: those, in laps both ends'
+  double clock_unsure_ns = 0;   ///< either way, of its times: above 0 where they were another clock's
   ProgressSeries progress = {};  ///< of one of several runs at the same time, from the first batch on; else empty
 };
 
@@ -67,10 +68,16 @@ BandwidthRun stream_bandwidth(Transfer& transfer, const TestSpec& spec, const Wa
 /// and comparing not counted. Time limits are those of the clock on the wall.
 BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& watchers);
 
-/// Bytes the peer sent in a bidirectional run, and how far its clock is ahead.
+/// The other end's clock, as this end knows it.
+struct PeerClock {
+  double ahead_ns = 0;
+  double unsure_ns = 0;  ///< either way
+};
+
+/// Bytes the peer sent in a bidirectional run, by its clock.
 struct PeerBytes {
   std::vector<std::pair<double, std::uint64_t>> series;
-  double clock_ahead_ns = 0;
+  PeerClock clock;
 };
 
 /// Median of batches after the warm-up cut and all that goes with it; with too few

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gdrperf/engine/together.h"
+#include "engine/figures/bandwidth_figures.h"
 #include "engine/figures/measure.h"
 
 namespace gdrperf::engine {
@@ -16,7 +17,8 @@ struct PartCurve {
   BandwidthRun run{BatchSeries(kBatchSeconds)};
   Curve own;
   Curve back;  ///< of the other end; empty for a one-way run
-  Curve edges = {};  ///< where batches begin: no more had completed then (Edge)
+  Curve edges = {};   ///< where batches begin: no more had completed then (Edge)
+  RunTime time = {};  ///< of both ways
 };
 
 /// `peer` null for a one-way run; its times are put into this end's clock.

@@ -86,14 +86,15 @@ proto::Stop follow(Transfer& transfer, Peer& peer, const Watchers& watchers, int
   }
 }
 
-BandwidthRun run_of(const proto::ReverseRun& led, double clock_ahead_ns) {
+BandwidthRun run_of(const proto::ReverseRun& led, const PeerClock& clock) {
   BandwidthRun run{BatchSeries(kBatchSeconds)};
   for (const proto::LedBatch& batch : led.batches) run.series.add(batch.start_s, batch.seconds, batch.messages);
   run.ramp_s = led.ramp_s;
   run.seconds = led.seconds;
   if (led.start_ns > 0) {
-    run.start_ns = led.start_ns - clock_ahead_ns;
-    run.first_batch_ns = led.first_batch_ns - clock_ahead_ns;
+    run.start_ns = led.start_ns - clock.ahead_ns;
+    run.first_batch_ns = led.first_batch_ns - clock.ahead_ns;
+    run.clock_unsure_ns = clock.unsure_ns;
   }
   run.end_ns = run.start_ns + led.seconds * 1e9;
   run.sent = run.messages = led.sent;

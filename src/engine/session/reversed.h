@@ -26,6 +26,6 @@ proto::Done lead(Transfer& transfer, Peer& peer, const ResolvedSpec& spec);
 proto::Stop follow(Transfer& transfer, Peer& peer, const Watchers& watchers, int part);
 
 /// The run as the server measured it, in times of this end's clock.
-BandwidthRun run_of(const proto::ReverseRun& led, double clock_ahead_ns);
+BandwidthRun run_of(const proto::ReverseRun& led, const PeerClock& clock);
 
 }  // namespace gdrperf::engine

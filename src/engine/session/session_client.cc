@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -27,6 +26,7 @@
 #include "engine/watch/live_state.h"
 #include "engine/figures/measure.h"
 #include "engine/watch/peer.h"
+#include "engine/session/peer_clock.h"
 #include "engine/session/reversed.h"
 #include "engine/session/session_common.h"
 
@@ -34,22 +34,6 @@ namespace gdrperf::engine {
 namespace {
 
 using conn::Side;
-
-/// Our clock against the server's: of several exchanges the quickest.
-double clock_ahead_ns(Peer& peer) {
-  double ahead = 0;
-  double best_trip = std::numeric_limits<double>::infinity();
-  for (std::uint64_t i = 0; i < 8; ++i) {
-    const double sent = now_ns();
-    peer.send(proto::Ping{i});
-    const auto pong = peer.expect<proto::Pong>();
-    const double trip = now_ns() - sent;
-    if (trip >= best_trip) continue;
-    best_trip = trip;
-    ahead = pong.server_ns - (sent + trip / 2);
-  }
-  return ahead;
-}
 
 /// Whether a run may end before its time by one end's stop: both ends of -n --bidirectional count for themselves.
 bool may_stop(const ResolvedSpec& spec) { return !(spec.bidirectional() && spec.stop.iterations); }
@@ -181,16 +165,16 @@ report::Measurement measure_laps(Transfer& transfer, const ResolvedSpec& spec, P
 }
 
 /// Runs at the same time begin by their servers' clocks.
-void begin_there(Peer& peer, Together& together, double ahead_ns) {
+void begin_there(Peer& peer, Together& together, const PeerClock& clock) {
   const auto work = peer.working("waiting for runs at the same time");
-  peer.send(proto::Start{together.all_begin_there([&peer] { look_at(peer); }) + ahead_ns});
+  peer.send(proto::Start{together.all_begin_there([&peer] { look_at(peer); }) + clock.ahead_ns});
 }
 
-/// The server sends and measures; its clock is `ahead_ns` of ours.
+/// The server sends and measures, by its clock.
 report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers,
-                                     double ahead_ns) {
+                                     const PeerClock& clock) {
   peer.expect<proto::Ready>();
-  if (watchers.together != nullptr) begin_there(peer, *watchers.together, ahead_ns);
+  if (watchers.together != nullptr) begin_there(peer, *watchers.together, clock);
   LiveState(watchers.observer, spec, 1).begin();
   const proto::Stop stop = follow(transfer, peer, watchers, spec.part);
   const std::uint64_t sent = std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
@@ -204,7 +188,7 @@ report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spe
   if (transfer.receives() && spec.reliable() && transfer.received() != sent) {
     throw peer_error(fmt::format("the server sent {} messages, {} were received", sent, transfer.received()));
   }
-  const BandwidthRun run = run_of(*done.led, ahead_ns);
+  const BandwidthRun run = run_of(*done.led, clock);
   if (watchers.together != nullptr) watchers.together->add(spec.part, run, spec, nullptr);
   tell_batches(run, spec, watchers.observer);
   report::Measurement measured = bandwidth_figures(run, spec, nullptr);
@@ -219,7 +203,7 @@ report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spe
 report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, const ClientTerms& terms) {
   const bool bidirectional = spec.bidirectional();
   PeerBytes peer_bytes;
-  if (bidirectional || (spec.reverse && terms.together != nullptr)) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
+  if (bidirectional || (spec.reverse && terms.together != nullptr)) peer_bytes.clock = clock_of(peer);
   if (terms.together != nullptr) {
     const auto work = peer.working("waiting for runs at the same time");
     terms.together->all_set_up([&peer] { look_at(peer); });
@@ -239,7 +223,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
     peer.no_longer_cancelled();
   }
   if (spec.latency()) return measure_latency(*transfer, spec, peer, laps ? &*laps : nullptr, watchers);
-  if (spec.reverse) return measure_reversed(*transfer, spec, peer, watchers, peer_bytes.clock_ahead_ns);
+  if (spec.reverse) return measure_reversed(*transfer, spec, peer, watchers, peer_bytes.clock);
   if (laps) return measure_laps(*transfer, spec, peer, *laps, watchers);
   transfer->tune();
   const BandwidthRun run = stream_bandwidth(*transfer, spec, watchers);

@@ -79,16 +79,18 @@ proto::Done bounce(Transfer& transfer, const ResolvedSpec& spec, Peer& peer) {
 /// Position of this end at which time, for the client's windows.
 class Progress {
  public:
-  Progress(Transfer& transfer, const ResolvedSpec& spec) : transfer_(transfer), spec_(spec) {
-    series_.add(now_ns(), 0);
+  Progress(Transfer& transfer, const ResolvedSpec& spec) : transfer_(transfer), spec_(spec), last_ns_(now_ns()) {
+    series_.add(last_ns_, 0);
   }
 
-  /// Only where count and time belong together: an edge that was interrupted says
-  /// nothing.
+  /// Only where count and time belong together, as far as it matters from the last point on: an edge that was
+  /// interrupted says nothing.
   void note() {
-    constexpr double kSharpNs = 20e3;
+    constexpr double kSharp = 0.01;
     const std::optional<Edge> edge = transfer_.edge();
-    if (edge && edge->after_ns - edge->before_ns < kSharpNs) series_.add(edge->before_ns, bytes(edge->sent));
+    if (!edge || edge->after_ns - edge->before_ns > kSharp * (edge->before_ns - last_ns_)) return;
+    last_ns_ = edge->before_ns;
+    series_.add(last_ns_, bytes(edge->sent));
   }
   /// All that is to be counted has completed.
   std::vector<std::pair<double, std::uint64_t>> end() {
@@ -102,6 +104,7 @@ class Progress {
 
   Transfer& transfer_;
   const ResolvedSpec& spec_;
+  double last_ns_;
   ByteSeries series_;
 };
 

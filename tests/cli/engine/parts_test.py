@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, sys.path[0] + "/..")
-from support import Background, CliTest, Server, cases, main, run, softnic_works
+from support import Background, CliTest, Server, cases, long, main, run, softnic_works
 
 LOCAL = ("--local", "--softnic")
 RATE = 20e6
@@ -171,6 +171,20 @@ class Parts(CliTest):
                 rows = list(csv.DictReader(file))
             self.assertEqual({row["part"] for row in rows}, {"thread 0", "thread 1"}, more)
             self.assertGreater(min(float(row["gbps"]) for row in rows), 0)
+
+    def test_messages_both_ways_take_the_time_of_the_slower_way(self):
+        links = {"SOFTNIC": "soft0:rate=200MB/s,copy=edges;soft1:rate=20MB/s,copy=edges"}
+        one, _ = self.measured("write_bw", *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "--bidirectional", "--threads",
+                               "2", "-s", "64K", "-n", "100", env=links)
+        self.assertLess(one["bw"]["mean_gbps"], 2 * RATE * 8e-9 * 1.01, "as many bytes went the fast way")
+
+    @long
+    def test_both_ways_take_turns_at_their_queues(self):
+        """The slow end's threads have a queue of 0.8 s each, one behind the other."""
+        links = {"SOFTNIC": "soft0:rate=100MB/s,copy=edges;soft1:rate=10MB/s,copy=edges"}
+        one, _ = self.measured("send_bw", *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "--bidirectional", "--threads",
+                               "2", "-s", "64K", "-D", "3s", env=links)
+        self.assertLess(one["bw"]["max_gbps"], 110e6 * 8e-9 * 1.01, "what a pause ended with was spread over it")
 
     def test_two_processes(self):
         with Server() as server:

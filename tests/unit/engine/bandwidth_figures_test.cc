@@ -118,7 +118,7 @@ TEST(Condense, AddsThePeersRateOverEachBatch) {
   // from our 1.05 s on.
   const BandwidthRun run = run_of(std::vector<Shape>(30, {0.01, 10}));
   PeerBytes peer;
-  peer.clock_ahead_ns = 5e9;
+  peer.clock.ahead_ns = 5e9;
   for (int i = 0; i <= 300; ++i) peer.series.emplace_back(6.05e9 + i * 1e6, static_cast<std::uint64_t>(i) * 3'000'000);
   const report::Measurement measured = bandwidth_figures(run, megabytes(), &peer);
   EXPECT_NEAR(measured.client_sent_gbytes.value(), 1, 1e-3);
@@ -128,7 +128,7 @@ TEST(Condense, AddsThePeersRateOverEachBatch) {
   EXPECT_EQ(measured.bandwidth->batches_gbytes.size(), 25u);
   EXPECT_FALSE(measured.unstable);
   // No common time: what both sent over all of it.
-  peer.clock_ahead_ns = -5e9;
+  peer.clock.ahead_ns = -5e9;
   const report::Measurement apart = bandwidth_figures(run, megabytes(), &peer);
   EXPECT_LT(apart.bandwidth->median_gbytes, 0.2);
   EXPECT_EQ(apart.unstable_reason, "short");

@@ -220,7 +220,7 @@ TEST(PartSum, NoFigureIsAboveTheMeanButWhatCompletedForCertain) {
 
 TEST(PartSum, AddsTheWayBackInThisEndsClock) {
   PeerBytes peer;
-  peer.clock_ahead_ns = 5e9;
+  peer.clock.ahead_ns = 5e9;
   for (int i = 0; i <= 200; ++i) peer.series.emplace_back(5.9e9 + i * 10e6, static_cast<std::uint64_t>(i) * 500'000);
   const std::vector<PartCurve> parts = {curve_of(run_of(1e9, 100, 1000), spec_of(), &peer),
                                         curve_of(run_of(1e9, 100, 1000), spec_of(), &peer)};
@@ -229,6 +229,36 @@ TEST(PartSum, AddsTheWayBackInThisEndsClock) {
   EXPECT_NEAR(sum.measured.client_sent_gbytes.value(), 0.2, 1e-9);
   EXPECT_NEAR(sum.measured.server_sent_gbytes.value(), 0.1, 1e-9);
   EXPECT_NEAR(sum.gbytes[0], 0.15, 1e-9);
+}
+
+TEST(PartSum, OfANumberOfMessagesBothWaysIsOverTheTimeOfTheSlowerWay) {
+  // What this end sends takes 21 ms from 0.999 s on, what comes back takes until 2 s.
+  TestSpec spec = spec_of();
+  spec.stop.iterations = 400;
+  PeerBytes peer;
+  peer.clock = {5e9, 0.5e6};
+  peer.series = {{6e9, 0}, {7e9, 200'000}};
+  const std::vector<PartCurve> parts = {curve_of(run_of(1e9, 2, 100), spec, &peer),
+                                        curve_of(run_of(1e9, 2, 100), spec, &peer)};
+  const Together::Sum sum = sum_of(parts, spec);
+  const double seconds = 1.001 + 0.0005;
+  EXPECT_NEAR(sum.measured.bandwidth->mean_gbytes, 800e3 / seconds * 1e-9, 1e-12);
+  EXPECT_NEAR(sum.measured.bandwidth->median_gbytes, 800e3 / seconds * 1e-9, 1e-12);
+  EXPECT_NEAR(sum.measured.server_sent_gbytes.value(), 400e3 / seconds * 1e-9, 1e-12);
+  EXPECT_NEAR(sum.gbytes[0] + sum.gbytes[1], sum.measured.bandwidth->mean_gbytes, 1e-12);
+}
+
+TEST(PartSum, OfClocksThatAreNotKnownWellIsOverAsLongAsItMayHaveTaken) {
+  TestSpec spec = spec_of();
+  spec.stop.iterations = 400;
+  BandwidthRun first = run_of(1e9, 2, 100);
+  BandwidthRun second = first;
+  first.clock_unsure_ns = 2e6;
+  second.clock_unsure_ns = 1e6;
+  const Together::Sum sum = sum_of({part_of(first), part_of(second)}, spec);
+  EXPECT_NEAR(sum.measured.bandwidth->mean_gbytes, 400e3 / 0.025 * 1e-9, 1e-12);
+  EXPECT_NEAR(sum.gbytes[0] + sum.gbytes[1], sum.measured.bandwidth->mean_gbytes, 1e-12);
+  EXPECT_NEAR(sum.start_spread_s, 0.004, 1e-12);
 }
 
 TEST(Together, NobodyBeginsBeforeAllAreThere) {
