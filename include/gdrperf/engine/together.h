@@ -12,12 +12,17 @@ namespace gdrperf::engine {
 struct BandwidthRun;
 class LapGate;
 struct PeerBytes;
+struct PeerClock;
 
 /// Bandwidth runs of one client at the same time, each on a thread of its own: they begin together and end together,
 /// and the figures of all and of each are over the time that they had in common. Thread-safe.
 class Together {
  public:
-  explicit Together(int parts);
+  enum class Servers {
+    kOne,   ///< of all runs: one clock
+    kEach,  ///< one for each run
+  };
+  Together(int parts, Servers servers);
   ~Together();
   Together(const Together&) = delete;
   Together& operator=(const Together&) = delete;
@@ -28,6 +33,10 @@ class Together {
   // Of a run, in this order.
   /// Waits until all have been set up. Throws peer_error where another one has failed.
   void all_set_up(const Look& look);
+  /// How the clock of run `part`'s server was found to be. For runs whose clocks are compared.
+  void add_clock(int part, const PeerClock& clock);
+  /// Once all have begun: the same, or the best of all where they have one server.
+  PeerClock clock(int part) const;
   /// Waits for the moment at which all begin.
   void all_begin(const Look& look);
   /// The same where the other ends begin: the moment, by this end's clock, late enough for them to be told.
@@ -46,7 +55,7 @@ class Together {
   struct Sum {
     report::Measurement measured;
     std::vector<double> gbytes;   ///< mean of each run over the same time
-    double start_spread_s = 0;    ///< between the first and the last to begin
+    double start_spread_s = 0;    ///< between the first and the last to begin, at most
   };
   /// Throws Error(kInconclusive) where they had no time in common.
   Sum sum(const TestSpec& spec) const;

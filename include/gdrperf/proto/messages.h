@@ -159,7 +159,7 @@ struct Ready {};
 struct Start {
   double begin_ns = 0;  ///< by the server's clock; 0: at once
 };
-/// Clock comparison of bidirectional runs: the server echoes its clock.
+/// Clock comparison of bidirectional runs, and of reversed ones at the same time: the server tells its clock.
 struct Ping {
   std::uint64_t token = 0;
 };
@@ -188,7 +188,7 @@ struct ReverseRun {
   double seconds = 0;
   std::uint64_t sent = 0;
   int stop = 0;
-  double start_ns = 0;        ///< of one of several runs at the same time: its first post, by the server's clock
+  double start_ns = 0;        ///< its first post, by the server's clock
   double first_batch_ns = 0;  ///< likewise
 };
 /// Server: how its side ended. `series` is (time in its own ns, payload bytes

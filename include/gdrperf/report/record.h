@@ -124,7 +124,7 @@ struct Measurement {
   std::vector<Part> parts = {};     ///< of a run of several threads or rails
   bool incast = false;              ///< those are clients of one port
   std::optional<Victim> victim = {};
-  double start_spread_s = 0;        ///< between the first and the last of them to begin
+  double start_spread_s = 0;        ///< between the first and the last of them to begin, at most
   std::vector<QpShare> qp_shares = {};  ///< by QP; empty where they were not spread
   /// CPU time of the end's thread over the messages of the run, warm-up included.
   /// Where others than the CPU's thread post (mem/rings.h): by so much their clock was fast, and the doubt of that.

@@ -47,7 +47,8 @@ class Team {
  public:
   Team(Client& client, std::vector<PartPlan> plans)
       : terms_(client.terms()),
-        together_(static_cast<int>(plans.size())),
+        together_(static_cast<int>(plans.size()), client.hosts().empty() ? engine::Together::Servers::kOne
+                                                                         : engine::Together::Servers::kEach),
         live_(terms_.observer, names_of_parts(plans)) {
     for (PartPlan& plan : plans) {
       Worker& worker = workers_.emplace_back();

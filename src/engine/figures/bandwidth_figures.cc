@@ -38,7 +38,7 @@ Whole whole_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* p
   if (peer != nullptr) {
     back = static_cast<double>(peer->series.back().second) - static_cast<double>(peer->series.front().second);
     bytes += back;
-    whole.seconds = time_of(run, peer).seconds();
+    whole.seconds = longest_s(spans_of(run, peer));
   }
   whole.gbytes = bytes / whole.seconds * 1e-9;
   whole.back = back / whole.seconds * 1e-9;
@@ -79,13 +79,24 @@ std::vector<report::RunLevel> levels_of(const stats::Beginning& beginning, const
 
 }  // namespace
 
-RunTime time_of(const BandwidthRun& run, const PeerBytes* peer) {
-  RunTime time{run.start_ns - run.clock_unsure_ns, run.end_ns + run.clock_unsure_ns};
-  if (peer == nullptr) return time;
-  const PeerClock& clock = peer->clock;
-  time.from_ns = std::min(time.from_ns, peer->series.front().first - clock.ahead_ns - clock.unsure_ns);
-  time.to_ns = std::max(time.to_ns, peer->series.back().first - clock.ahead_ns + clock.unsure_ns);
-  return time;
+double longest_s(const std::vector<Span>& spans) {
+  double longest_ns = 0;
+  for (const Span& first : spans) {
+    for (const Span& last : spans) {
+      const double unsure_ns = first.clock == last.clock ? 0 : first.clock.unsure_ns + last.clock.unsure_ns;
+      longest_ns = std::max(longest_ns, last.to_ns - first.from_ns + unsure_ns);
+    }
+  }
+  return longest_ns * 1e-9;
+}
+
+std::vector<Span> spans_of(const BandwidthRun& run, const PeerBytes* peer) {
+  std::vector<Span> spans = {{run.start_ns, run.end_ns, run.clock}};
+  if (peer != nullptr) {
+    const double ahead_ns = peer->clock.ahead_ns;
+    spans.push_back({peer->series.front().first - ahead_ns, peer->series.back().first - ahead_ns, peer->clock});
+  }
+  return spans;
 }
 
 report::Measurement figures_of(const Rates& all, const Whole& whole, const BandwidthRun& run, const TestSpec& spec) {
@@ -99,7 +110,7 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
   const stats::Summary summary = summary_of(steady);
   if (spec.stop.iterations || !summary.median_ci) {
     measured.iterations = run.sent;
-    measured.duration_s = run.seconds;
+    measured.duration_s = whole.seconds;
   } else {
     measured.warmup_cut_s = run.ramp_s + all.batches[cut].start_s - all.batches.front().start_s;
     std::uint64_t messages = 0;

@@ -23,16 +23,19 @@ struct Whole {
   double back = 0;    ///< the other end's part of it
 };
 
-/// From the first post of either end to the last completion. Where these were seen by a clock that is not known well,
-/// as long as that time may have been: no rate over it is too high.
-struct RunTime {
+/// From a first post to a last completion, in this end's time, as `clock` saw them.
+struct Span {
   double from_ns = 0;
   double to_ns = 0;
-  double seconds() const { return (to_ns - from_ns) * 1e-9; }
+  PeerClock clock;
 };
 
-/// `peer` null for a one-way run; else its series has points.
-RunTime time_of(const BandwidthRun& run, const PeerBytes* peer);
+/// From the first beginning to the last end. Where two clocks saw these, as long as it may have been: no rate over that
+/// time is too high.
+double longest_s(const std::vector<Span>& spans);
+
+/// What `run` took and, with `peer`, whose series has points then, what the other end took.
+std::vector<Span> spans_of(const BandwidthRun& run, const PeerBytes* peer);
 
 /// Median of batches after the warm-up cut and all that goes with it. Of `run` the counts, the ramp and the reason
 /// for its end. Directions apart where `all.own` has any.

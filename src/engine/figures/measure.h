@@ -43,6 +43,13 @@ struct Watchers {
   double begin_ns = 0;                      ///< now_ns() of the first post; 0: at once
 };
 
+/// Another end's clock, as this end knows it.
+struct PeerClock {
+  double ahead_ns = 0;
+  double unsure_ns = 0;  ///< in either direction
+  bool operator==(const PeerClock&) const = default;
+};
+
 /// A bandwidth run as the initiating end saw it; bandwidth_figures() makes figures of
 /// it, after the peer's share has come.
 struct BandwidthRun {
@@ -56,7 +63,7 @@ struct BandwidthRun {
   double seconds = 0;           ///< what counts of that time
   std::uint64_t sent = 0;       ///< messages of this end
   std::uint64_t messages = 0;   ///< that the rate is of: those, in laps both ends'
-  double clock_unsure_ns = 0;   ///< either way, of its times: above 0 where they were another clock's
+  PeerClock clock = {};         ///< that its times are from, put into this end's; {}: this end's own
   ProgressSeries progress = {};  ///< of one of several runs at the same time, from the first batch on; else empty
 };
 
@@ -67,12 +74,6 @@ BandwidthRun stream_bandwidth(Transfer& transfer, const TestSpec& spec, const Wa
 /// The same in verified laps: a batch is laps that took 10 ms together, filling
 /// and comparing not counted. Time limits are those of the clock on the wall.
 BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& watchers);
-
-/// The other end's clock, as this end knows it.
-struct PeerClock {
-  double ahead_ns = 0;
-  double unsure_ns = 0;  ///< either way
-};
 
 /// Bytes the peer sent in a bidirectional run, by its clock.
 struct PeerBytes {

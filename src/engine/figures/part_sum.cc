@@ -229,13 +229,10 @@ BandwidthRun all_of(const std::vector<PartCurve>& parts) {
   return all;
 }
 
-RunTime time_of(const std::vector<PartCurve>& parts) {
-  RunTime time{std::numeric_limits<double>::infinity(), 0};
-  for (const PartCurve& part : parts) {
-    time.from_ns = std::min(time.from_ns, part.time.from_ns);
-    time.to_ns = std::max(time.to_ns, part.time.to_ns);
-  }
-  return time;
+double seconds_of(const std::vector<PartCurve>& parts) {
+  std::vector<Span> spans;
+  for (const PartCurve& part : parts) spans.insert(spans.end(), part.spans.begin(), part.spans.end());
+  return longest_s(spans);
 }
 
 Whole whole_of(const std::vector<PartCurve>& parts, const BandwidthRun& all, std::uint64_t size_bytes) {
@@ -243,20 +240,16 @@ Whole whole_of(const std::vector<PartCurve>& parts, const BandwidthRun& all, std
   for (const PartCurve& part : parts) {
     if (!part.back.empty()) back += part.back.back().second - part.back.front().second;
   }
-  const double seconds = time_of(parts).seconds();
+  const double seconds = seconds_of(parts);
   const double bytes = static_cast<double>(all.messages) * static_cast<double>(size_bytes) + back;
   return {seconds, bytes / seconds * 1e-9, back / seconds * 1e-9};
 }
 
 /// How far apart the parts may have begun.
 double start_spread_s(const std::vector<PartCurve>& parts) {
-  double first_ns = std::numeric_limits<double>::infinity();
-  double last_ns = 0;
-  for (const PartCurve& part : parts) {
-    first_ns = std::min(first_ns, part.run.start_ns - part.run.clock_unsure_ns);
-    last_ns = std::max(last_ns, part.run.start_ns + part.run.clock_unsure_ns);
-  }
-  return (last_ns - first_ns) * 1e-9;
+  std::vector<Span> starts;
+  for (const PartCurve& part : parts) starts.push_back({part.run.start_ns, part.run.start_ns, part.run.clock});
+  return longest_s(starts);
 }
 
 Curve batch_curve(const BandwidthRun& run, double size_bytes) {
@@ -288,7 +281,7 @@ PartCurve curve_of(const BandwidthRun& run, const TestSpec& spec, const PeerByte
   part.own = own_curve(run, static_cast<double>(spec.size_bytes));
   part.edges = batch_curve(run, static_cast<double>(spec.size_bytes));
   const bool both_ways = peer != nullptr && !peer->series.empty();
-  part.time = time_of(run, both_ways ? peer : nullptr);
+  part.spans = spans_of(run, both_ways ? peer : nullptr);
   if (!both_ways) return part;
   for (const auto& [at_ns, sent] : peer->series)
     part.back.emplace_back(at_ns - peer->clock.ahead_ns, static_cast<double>(sent));
@@ -319,9 +312,8 @@ Together::Sum sum_of(const std::vector<PartCurve>& parts, const TestSpec& spec) 
   }
   // Without an interval the figure is of the whole time.
   const bool windowed = window.any() && !spec.stop.iterations && std::isfinite(sum.measured.bandwidth->ci95_low_gbytes);
-  const RunTime time = time_of(parts);
-  const double from_ns = windowed ? all.start_ns + sum.measured.warmup_cut_s * 1e9 : time.from_ns;
-  const double to_ns = windowed ? window.to_ns : time.to_ns;
+  const double from_ns = windowed ? all.start_ns + sum.measured.warmup_cut_s * 1e9 : 0;
+  const double to_ns = windowed ? window.to_ns : seconds_of(parts) * 1e9;
   // Where the sum was lowered, nobody knows which part was seen too high: all are lowered alike.
   const double kept = windowed && seen_gbytes > 0 ? sum.measured.bandwidth->mean_gbytes / seen_gbytes : 1;
   for (const PartCurve& part : parts) {

@@ -18,7 +18,7 @@ struct PartCurve {
   Curve own;
   Curve back;  ///< of the other end; empty for a one-way run
   Curve edges = {};   ///< where batches begin: no more had completed then (Edge)
-  RunTime time = {};  ///< of both ways
+  std::vector<Span> spans = {};
 };
 
 /// `peer` null for a one-way run; its times are put into this end's clock.

@@ -94,7 +94,7 @@ BandwidthRun run_of(const proto::ReverseRun& led, const PeerClock& clock) {
   if (led.start_ns > 0) {
     run.start_ns = led.start_ns - clock.ahead_ns;
     run.first_batch_ns = led.first_batch_ns - clock.ahead_ns;
-    run.clock_unsure_ns = clock.unsure_ns;
+    run.clock = clock;
   }
   run.end_ns = run.start_ns + led.seconds * 1e9;
   run.sent = run.messages = led.sent;

@@ -165,16 +165,17 @@ report::Measurement measure_laps(Transfer& transfer, const ResolvedSpec& spec, P
 }
 
 /// Runs at the same time begin by their servers' clocks.
-void begin_there(Peer& peer, Together& together, const PeerClock& clock) {
+void begin_there(Peer& peer, Together& together, int part) {
   const auto work = peer.working("waiting for runs at the same time");
-  peer.send(proto::Start{together.all_begin_there([&peer] { look_at(peer); }) + clock.ahead_ns});
+  const double begin_ns = together.all_begin_there([&peer] { look_at(peer); });
+  peer.send(proto::Start{begin_ns + together.clock(part).ahead_ns});
 }
 
 /// The server sends and measures, by its clock.
-report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers,
-                                     const PeerClock& clock) {
+report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spec, Peer& peer,
+                                     const Watchers& watchers) {
   peer.expect<proto::Ready>();
-  if (watchers.together != nullptr) begin_there(peer, *watchers.together, clock);
+  if (watchers.together != nullptr) begin_there(peer, *watchers.together, spec.part);
   LiveState(watchers.observer, spec, 1).begin();
   const proto::Stop stop = follow(transfer, peer, watchers, spec.part);
   const std::uint64_t sent = std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
@@ -188,7 +189,8 @@ report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spe
   if (transfer.receives() && spec.reliable() && transfer.received() != sent) {
     throw peer_error(fmt::format("the server sent {} messages, {} were received", sent, transfer.received()));
   }
-  const BandwidthRun run = run_of(*done.led, clock);
+  const BandwidthRun run =
+      run_of(*done.led, watchers.together == nullptr ? PeerClock{} : watchers.together->clock(spec.part));
   if (watchers.together != nullptr) watchers.together->add(spec.part, run, spec, nullptr);
   tell_batches(run, spec, watchers.observer);
   report::Measurement measured = bandwidth_figures(run, spec, nullptr);
@@ -203,11 +205,14 @@ report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spe
 report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, const ClientTerms& terms) {
   const bool bidirectional = spec.bidirectional();
   PeerBytes peer_bytes;
-  if (bidirectional || (spec.reverse && terms.together != nullptr)) peer_bytes.clock = clock_of(peer);
   if (terms.together != nullptr) {
     const auto work = peer.working("waiting for runs at the same time");
     terms.together->all_set_up([&peer] { look_at(peer); });
   }
+  // Now, as clocks drift apart. In one process it is one.
+  if ((bidirectional || (spec.reverse && terms.together != nullptr)) && !terms.server_here)
+    peer_bytes.clock = clock_of(peer);
+  if (terms.together != nullptr) terms.together->add_clock(spec.part, peer_bytes.clock);
   peer.begin_run({});
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>();
@@ -223,7 +228,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
     peer.no_longer_cancelled();
   }
   if (spec.latency()) return measure_latency(*transfer, spec, peer, laps ? &*laps : nullptr, watchers);
-  if (spec.reverse) return measure_reversed(*transfer, spec, peer, watchers, peer_bytes.clock);
+  if (spec.reverse) return measure_reversed(*transfer, spec, peer, watchers);
   if (laps) return measure_laps(*transfer, spec, peer, *laps, watchers);
   transfer->tune();
   const BandwidthRun run = stream_bandwidth(*transfer, spec, watchers);
@@ -236,7 +241,10 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   proto::Done done = await_done(*transfer, spec, peer);
   check_all_arrived(spec, sent, done);
   peer_bytes.series = std::move(done.series);
-  if (terms.together != nullptr) terms.together->add(spec.part, run, spec, bidirectional ? &peer_bytes : nullptr);
+  if (terms.together != nullptr) {
+    peer_bytes.clock = terms.together->clock(spec.part);
+    terms.together->add(spec.part, run, spec, bidirectional ? &peer_bytes : nullptr);
+  }
   report::Measurement measured = bandwidth_figures(run, spec, bidirectional ? &peer_bytes : nullptr);
   measured.chunk_bytes = transfer->chunk_bytes();
   note_clock(measured, *transfer);

@@ -83,8 +83,7 @@ class Progress {
     series_.add(last_ns_, 0);
   }
 
-  /// Only where count and time belong together, as far as it matters from the last point on: an edge that was
-  /// interrupted says nothing.
+  /// Only an edge that is no wider than 1 % of the time since the last point: count and time belong together then.
   void note() {
     constexpr double kSharp = 0.01;
     const std::optional<Edge> edge = transfer_.edge();

@@ -40,8 +40,10 @@ void wait_until(double at_ns) {
 
 class Together::Impl {
  public:
-  explicit Impl(int parts)
+  Impl(int parts, Servers servers)
       : laps_(static_cast<std::size_t>(parts)),
+        servers_(servers),
+        clocks_(static_cast<std::size_t>(parts)),
         curves_(static_cast<std::size_t>(parts)),
         finished_(static_cast<std::size_t>(parts)) {}
 
@@ -76,6 +78,18 @@ class Together::Impl {
     return given_up_ || std::find(finished_.begin(), finished_.end(), false) == finished_.end();
   }
 
+  void add_clock(int part, const PeerClock& clock) {
+    const MutexLock lock(mutex_);
+    clocks_[static_cast<std::size_t>(part)] = clock;
+  }
+
+  PeerClock clock(int part) {
+    const MutexLock lock(mutex_);
+    if (servers_ == Servers::kEach) return clocks_[static_cast<std::size_t>(part)];
+    return *std::min_element(clocks_.begin(), clocks_.end(),
+                             [](const PeerClock& a, const PeerClock& b) { return a.unsure_ns < b.unsure_ns; });
+  }
+
   void add(int part, PartCurve curve) {
     const MutexLock lock(mutex_);
     curves_[static_cast<std::size_t>(part)] = std::move(curve);
@@ -95,15 +109,19 @@ class Together::Impl {
  private:
   Mutex mutex_;
   std::condition_variable changed_;
+  const Servers servers_;
+  std::vector<PeerClock> clocks_ GUARDED_BY(mutex_);
   std::vector<PartCurve> curves_ GUARDED_BY(mutex_);
   std::vector<bool> finished_ GUARDED_BY(mutex_);
   bool given_up_ GUARDED_BY(mutex_) = false;
 };
 
-Together::Together(int parts) : impl_(std::make_unique<Impl>(parts)) {}
+Together::Together(int parts, Servers servers) : impl_(std::make_unique<Impl>(parts, servers)) {}
 Together::~Together() = default;
 
 void Together::all_set_up(const Look& look) { impl_->meet(impl_->set_up_, impl_->set_up_ns_, look); }
+void Together::add_clock(int part, const PeerClock& clock) { impl_->add_clock(part, clock); }
+PeerClock Together::clock(int part) const { return impl_->clock(part); }
 void Together::all_begin(const Look& look) { wait_until(impl_->meet(impl_->begun_, impl_->begin_ns_, look)); }
 double Together::all_begin_there(const Look& look) {
   return impl_->meet(impl_->begun_, impl_->begin_ns_, look) + kTellNs;

@@ -177,6 +177,7 @@ class Parts(CliTest):
         one, _ = self.measured("write_bw", *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "--bidirectional", "--threads",
                                "2", "-s", "64K", "-n", "100", env=links)
         self.assertLess(one["bw"]["mean_gbps"], 2 * RATE * 8e-9 * 1.01, "as many bytes went the fast way")
+        self.assertAlmostEqual(one["bw"]["mean_gbps"] * one["duration_s"] / (2 * 100 * 65536 * 8e-9), 1, places=4)
 
     @long
     def test_both_ways_take_turns_at_their_queues(self):

@@ -231,39 +231,62 @@ TEST(PartSum, AddsTheWayBackInThisEndsClock) {
   EXPECT_NEAR(sum.gbytes[0], 0.15, 1e-9);
 }
 
-TEST(PartSum, OfANumberOfMessagesBothWaysIsOverTheTimeOfTheSlowerWay) {
-  // What this end sends takes 21 ms from 0.999 s on, what comes back takes until 2 s.
+/// Both send 400 messages: this end within 21 ms from 0.999 s on, the other one from 1 s to `to_ns`, in this end's
+/// time.
+Together::Sum both_ways(double to_ns) {
   TestSpec spec = spec_of();
   spec.stop.iterations = 400;
   PeerBytes peer;
   peer.clock = {5e9, 0.5e6};
-  peer.series = {{6e9, 0}, {7e9, 200'000}};
-  const std::vector<PartCurve> parts = {curve_of(run_of(1e9, 2, 100), spec, &peer),
-                                        curve_of(run_of(1e9, 2, 100), spec, &peer)};
-  const Together::Sum sum = sum_of(parts, spec);
+  peer.series = {{6e9, 0}, {5e9 + to_ns, 200'000}};
+  const PartCurve part = curve_of(run_of(1e9, 2, 100), spec, &peer);
+  return sum_of({part, part}, spec);
+}
+
+TEST(PartSum, OfANumberOfMessagesBothWaysIsOverTheTimeOfTheSlowerWay) {
+  // From the first post, by this end's clock, to the last completion, by the other's, which is known within 0.5 ms.
   const double seconds = 1.001 + 0.0005;
+  const Together::Sum sum = both_ways(2e9);
   EXPECT_NEAR(sum.measured.bandwidth->mean_gbytes, 800e3 / seconds * 1e-9, 1e-12);
   EXPECT_NEAR(sum.measured.bandwidth->median_gbytes, 800e3 / seconds * 1e-9, 1e-12);
   EXPECT_NEAR(sum.measured.server_sent_gbytes.value(), 400e3 / seconds * 1e-9, 1e-12);
+  EXPECT_NEAR(sum.measured.duration_s, seconds, 1e-9);
   EXPECT_NEAR(sum.gbytes[0] + sum.gbytes[1], sum.measured.bandwidth->mean_gbytes, 1e-12);
+  // By one clock alone.
+  EXPECT_NEAR(both_ways(1.01e9).measured.duration_s, 0.021, 1e-9);
 }
 
-TEST(PartSum, OfClocksThatAreNotKnownWellIsOverAsLongAsItMayHaveTaken) {
+TEST(PartSum, OfServersWhoseClocksAreNotKnownWellIsOverAsLongAsItMayHaveTaken) {
   TestSpec spec = spec_of();
   spec.stop.iterations = 400;
   BandwidthRun first = run_of(1e9, 2, 100);
   BandwidthRun second = first;
-  first.clock_unsure_ns = 2e6;
-  second.clock_unsure_ns = 1e6;
+  first.clock = {5e9, 2e6};
+  second.clock = {7e9, 1e6};
   const Together::Sum sum = sum_of({part_of(first), part_of(second)}, spec);
-  EXPECT_NEAR(sum.measured.bandwidth->mean_gbytes, 400e3 / 0.025 * 1e-9, 1e-12);
+  EXPECT_NEAR(sum.measured.bandwidth->mean_gbytes, 400e3 / 0.024 * 1e-9, 1e-12);
   EXPECT_NEAR(sum.gbytes[0] + sum.gbytes[1], sum.measured.bandwidth->mean_gbytes, 1e-12);
-  EXPECT_NEAR(sum.start_spread_s, 0.004, 1e-12);
+  EXPECT_NEAR(sum.start_spread_s, 0.003, 1e-12);
+  // Of one server.
+  second.clock = first.clock;
+  const Together::Sum one = sum_of({part_of(first), part_of(second)}, spec);
+  EXPECT_NEAR(one.measured.duration_s, 0.021, 1e-12);
+  EXPECT_EQ(one.start_spread_s, 0);
+}
+
+TEST(Together, OneServersClockIsTheOneThatIsKnownBest) {
+  for (const bool one : {true, false}) {
+    Together together(2, one ? Together::Servers::kOne : Together::Servers::kEach);
+    together.add_clock(0, {5.001e9, 2e6});
+    together.add_clock(1, {5e9, 1e6});
+    EXPECT_EQ(together.clock(0).ahead_ns, one ? 5e9 : 5.001e9);
+    EXPECT_EQ(together.clock(1).ahead_ns, 5e9);
+  }
 }
 
 TEST(Together, NobodyBeginsBeforeAllAreThere) {
   constexpr int kParts = 4;
-  Together together(kParts);
+  Together together(kParts, Together::Servers::kOne);
   std::vector<double> there(kParts), begun(kParts);
   std::vector<std::thread> threads;
   for (int part = 0; part < kParts; ++part) {
@@ -279,7 +302,7 @@ TEST(Together, NobodyBeginsBeforeAllAreThere) {
 }
 
 TEST(Together, AFailureFreesThoseWhoWait) {
-  Together together(2);
+  Together together(2, Together::Servers::kOne);
   std::thread waiting([&] { EXPECT_THROW(together.all_set_up([] {}), Error); });
   together.give_up();
   waiting.join();
@@ -287,12 +310,12 @@ TEST(Together, AFailureFreesThoseWhoWait) {
 }
 
 TEST(Together, WhatAWaitingRunSeesEndsItsWait) {
-  Together together(2);
+  Together together(2, Together::Servers::kOne);
   EXPECT_THROW(together.all_set_up([] { throw std::runtime_error("gone"); }), std::runtime_error);
 }
 
 TEST(Together, EndsWhenAllWould) {
-  Together together(3);
+  Together together(3, Together::Servers::kOne);
   EXPECT_FALSE(together.all_finished(1));
   EXPECT_FALSE(together.all_finished(1));
   EXPECT_FALSE(together.all_finished(0));

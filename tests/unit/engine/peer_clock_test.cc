@@ -49,19 +49,20 @@ void expect_right(const PeerClock& clock) {
 }
 
 TEST(PeerClock, IsOfTheQuickestAnswer) {
-  Clock server({5e6, 5e6, 0, 5e6});
+  Clock server({20e6, 20e6, 0, 0, 0, 0, 20e6});
   const PeerClock clock = clock_of(server.client);
   expect_right(clock);
-  EXPECT_LT(clock.unsure_ns, 2.5e6);
+  EXPECT_LT(clock.unsure_ns, 10e6);
 }
 
 TEST(PeerClock, OfABusyServerIsAskedForLonger) {
-  std::vector<double> waits_ns(12, 1e6);
+  std::vector<double> waits_ns(9, 0.5e6);
   waits_ns.push_back(0);
   Clock server(waits_ns);
-  const PeerClock clock = clock_of(server.client);
-  expect_right(clock);
-  EXPECT_LT(clock.unsure_ns, 0.5e6);
+  const double begin_ns = now_ns();
+  expect_right(clock_of(server.client));
+  // It gives up after 50 ms.
+  EXPECT_TRUE(server.asked >= 10 || now_ns() - begin_ns > 50e6);
 }
 
 TEST(PeerClock, SaysHowWellItIsKnown) {
