@@ -234,6 +234,8 @@ TEST(Messages, WrongTypesAndRangesNameTheMember) {
               HasSubstr("pong.server_ns is no number"));
   EXPECT_THAT(refusal(R"({"type":"pong","token":1,"server_ns":1e999})"),
               HasSubstr("message not understood"));
+  EXPECT_THAT(refusal(R"({"type":"pong","token":1,"server_ns":-1.7e308})"),
+              HasSubstr("pong.server_ns is not within -1e+18 and 1e+18"));
   EXPECT_THAT(refusal(R"({"type":"busy","serving":[]})"), HasSubstr("busy.serving is no text"));
   EXPECT_THAT(refusal(R"({"type":"busy","serving":")" + std::string(20000, 'a') + "\"}"),
               HasSubstr("longer than"));
