@@ -35,12 +35,12 @@ class Together {
   void all_set_up(const Look& look);
   /// How the clock of run `part`'s server was found to be. For runs whose clocks are compared.
   void add_clock(int part, const PeerClock& clock);
-  /// Once all have begun: the same, or the best of all where they have one server.
-  PeerClock clock(int part) const;
   /// Waits for the moment at which all begin.
   void all_begin(const Look& look);
   /// The same where the other ends begin: the moment, by this end's clock, late enough for them to be told.
   double all_begin_there(const Look& look);
+  /// What add_clock() told of run `part`; where all have one server, the clock that is known best.
+  PeerClock clock(int part) const;
   /// Run `part` would end by its own rule: whether all would.
   bool all_finished(int part);
   /// Of verified runs, which meet once more in each lap.

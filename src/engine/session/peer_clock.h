@@ -5,8 +5,8 @@
 
 namespace gdrperf::engine {
 
-/// Asks a server that waits for Start for its time, several times: the quickest answer tells most. On a busy machine
-/// it asks longer. Throws as Peer does.
+/// Asks a server that waits for Start for its time, eight times or, where no answer is quick, up to 64 times or 50 ms:
+/// the quickest one tells most. Throws as Peer does.
 PeerClock clock_of(Peer& peer);
 
 }  // namespace gdrperf::engine

@@ -51,7 +51,7 @@ std::uint64_t JsonReader::to_unsigned(const json& value, const std::string& path
 
 double JsonReader::to_number(const json& value, const std::string& path) {
   if (!value.is_number()) refuse(path, "is no number");
-  // Times in ns of thirty years, and more than any rate: sums and conversions of such numbers stay numbers.
+  // Thirty years in ns, and above any rate: sums of such numbers stay finite.
   constexpr double kMost = 1e18;
   const double number = value.get<double>();
   if (!(std::abs(number) <= kMost)) refuse(path, fmt::format("is not within {} and {}", -kMost, kMost));
