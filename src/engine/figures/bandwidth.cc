@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -137,7 +138,9 @@ class Stream {
   /// The pipe is full once as many messages have come out as fit in. Nothing where
   /// the run is over before.
   std::optional<Edge> fill_pipe() {
-    FirstFill fill;
+    const StopRule& stop = spec_.stop;
+    FirstFill fill(stop.iterations || stop.forever ? std::numeric_limits<double>::infinity()
+                                                   : seconds(stop.duration.value_or(stop.cap)) / 2);
     while (!over_ && (done() < depth_ || (!paced_ && fill.needs_more()))) {
       send(done() < depth_ ? std::min(unit_, depth_ - done()) : unit_, run_.start_ns);
       fill.add(done(), (last_ns_ - run_.start_ns) * 1e-9);

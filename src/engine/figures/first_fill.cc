@@ -27,7 +27,7 @@ bool FirstFill::needs_more() {
     maybe_ = done_ > first_ && message_s() * static_cast<double>(done_) < first_s_ ? done_ : 0;
   }
   const std::uint64_t clump = first_pause_ != 0 ? first_pause_ : maybe_;
-  return clump != 0 && second_pause_ == 0 && done_ <= 2 * clump;
+  return at_s_ < most_s_ && clump != 0 && second_pause_ == 0 && done_ <= 2 * clump;
 }
 
 std::uint64_t FirstFill::clump() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace gdrperf::engine {
 
@@ -9,6 +10,8 @@ namespace gdrperf::engine {
 /// CPU has pauses, too.
 class FirstFill {
  public:
+  /// After `most_s` it looks no longer: what is left of the run is for its batches.
+  explicit FirstFill(double most_s = std::numeric_limits<double>::infinity()) : most_s_(most_s) {}
   /// `done` messages had completed `at_s` after the first post.
   void add(std::uint64_t done, double at_s);
   /// Asked when the pipe has been filled once: are more messages needed to tell?
@@ -21,6 +24,7 @@ class FirstFill {
  private:
   double message_s() const { return (at_s_ - first_s_) / static_cast<double>(done_ - first_); }
 
+  double most_s_;
   std::uint64_t first_ = 0;
   double first_s_ = 0;
   std::uint64_t done_ = 0;

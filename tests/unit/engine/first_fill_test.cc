@@ -44,5 +44,19 @@ TEST(FirstFill, AProgramThatWaitedForACpuHasNoClumps) {
             0u);
 }
 
+TEST(FirstFill, LooksNoLongerThanItMay) {
+  // A message takes 3.3 ms; the program waited for a CPU before the 121st.
+  const auto wants_more = [](FirstFill fill) {
+    for (int i = 1; i <= 150; ++i) {
+      fill.add(static_cast<std::uint64_t>(i), i * 0.0033 + (i > 120 ? 0.01 : 0));
+      if (i == 128 && !fill.needs_more()) return false;
+    }
+    return fill.needs_more();
+  };
+  EXPECT_TRUE(wants_more(FirstFill()));
+  EXPECT_TRUE(wants_more(FirstFill(1)));
+  EXPECT_FALSE(wants_more(FirstFill(0.45)));
+}
+
 }  // namespace
 }  // namespace gdrperf::engine
