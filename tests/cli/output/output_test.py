@@ -224,6 +224,14 @@ class Documents(CliTest):
         self.assertEqual([one["size_bytes"] for one in self.runs_of(document)], [64])
         self.assertIn("128 B: ", document["warnings"][0])
 
+    @staticmethod
+    def is_connected(pid, port):
+        """Whether a connection of the process's network to this port is established, and its peer has not closed it."""
+        established = "01"
+        lines = pathlib.Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+        return any(peer.endswith(f":{port:04X}") and state == established
+                   for _, _, peer, state, *_ in map(str.split, lines))
+
     @unittest.skipUnless(WRITE and os.access("/proc/self/syscall", os.R_OK), "this kernel tells no system calls")
     def test_a_server_gone_between_two_sizes_is_an_error_of_the_second(self):
         """The client stands at a full pipe with the first size's row when its server dies."""
@@ -244,8 +252,13 @@ class Documents(CliTest):
             while pathlib.Path(f"/proc/{client.pid}/syscall").read_text(encoding="ascii").split()[:2] != [WRITE, "0x1"]:
                 self.assertLess(time.monotonic(), deadline, "the client never came to write its first row")
                 time.sleep(0.01)
+            self.assertTrue(self.is_connected(client.pid, server.port))
             server.signal(signal.SIGKILL)
             server.process.wait()
+            # On a busy machine the end of the connection arrives later than that of the process.
+            while self.is_connected(client.pid, server.port):
+                self.assertLess(time.monotonic(), deadline, "the connection outlived the server")
+                time.sleep(0.01)
             rows.read()
             err = client.communicate()[1]
         self.assertEqual(client.returncode, 5, err)
