@@ -53,7 +53,7 @@ class DocumentReporter : public benchmark::BenchmarkReporter {
     inner_->SetErrorStream(&GetErrorStream());
     return inner_->ReportContext(context);
   }
-  void ReportRuns(const std::vector<Run>& runs) override {
+  void ReportRuns(const std::vector<benchmark::BenchmarkReporter::Run>& runs) override {
     inner_->ReportRuns(runs);
     if (session_.client->server_environment()) session_.output.set_server(*session_.client->server_environment());
     for (const report::RunRecord& record : session_.records) session_.output.add(record);

@@ -17,6 +17,7 @@
 #include "topo/readers/copied_files.h"
 #include "topo/readers/tree_limits.h"
 #include "topo/readers/vpd.h"
+#include "topo/vendors.h"
 
 namespace gdrperf::topo {
 namespace {
