@@ -52,6 +52,13 @@ struct IntervalState {
   double max_ns = 0;
   std::vector<Dip> dips;  ///< that ended in it
   std::vector<PartInterval> parts;  ///< of several runs at the same time; `slowest_per_s` is the sum of theirs then
+
+  /// What rates are made of: `messages`, or what the parts did, of which some ended in part in another interval.
+  double unrounded_messages() const {
+    double sum = parts.empty() ? static_cast<double>(messages) : 0;
+    for (const PartInterval& part : parts) sum += part.messages;
+    return sum;
+  }
 };
 
 /// A stretch of a run that is over.

@@ -95,7 +95,7 @@ std::string interval_text(const engine::IntervalState& state, const gdrperf::Cou
     for (const double ns : {state.p50_ns, state.p99_ns, state.max_ns})
       text += fmt::format(" {:>9}", four_digits(ns / 1e3));
   } else {
-    text += fmt::format(" {:>9}", rate(static_cast<double>(state.messages)));
+    text += fmt::format(" {:>9}", rate(state.unrounded_messages()));
   }
   if (const auto slowest = std::min_element(state.parts.begin(), state.parts.end(), fewer);
       slowest != state.parts.end()) {
@@ -110,7 +110,7 @@ std::string interval_json(const engine::IntervalState& state, system_clock::time
   std::string text =
       fmt::format(R"({{"end":"{}","op":"{}","size_bytes":{},"start_s":{:.6f},"duration_s":{:.6f},"messages":{},{},{})",
                   stamp(end), to_string(state.test), state.size_bytes, state.start_s, state.seconds, state.messages,
-                  rate_json(state, "mean", static_cast<double>(state.messages) / state.seconds),
+                  rate_json(state, "mean", state.unrounded_messages() / state.seconds),
                   rate_json(state, "min", state.slowest_per_s));
   if (latency(state)) {
     text += fmt::format(R"(,"p50_ns":{:.7g},"p99_ns":{:.7g},"p999_ns":{:.7g},"max_ns":{:.7g})", state.p50_ns,

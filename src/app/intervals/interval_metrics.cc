@@ -38,7 +38,7 @@ std::string IntervalMetrics::text() const {
     out.metric("gdrperf_payload_bytes_total", MetricType::kCounter, "Payload that this process sent or read.", labels,
                bytes_);
     out.metric("gdrperf_payload_bytes_per_second", MetricType::kGauge, "Mean of the last interval.", labels,
-               static_cast<double>(last_.messages) * static_cast<double>(last_.size_bytes) / last_.seconds);
+               last_.unrounded_messages() * static_cast<double>(last_.size_bytes) / last_.seconds);
   } else {
     out.declare("gdrperf_latency_seconds", MetricType::kGauge, "Of the last interval; quantile 1 is the largest.");
     const std::pair<const char*, double> quantiles[] = {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 namespace gdrperf::app {
 namespace {
@@ -49,7 +50,6 @@ IntervalState IntervalSum::cell(double from_s, double to_s) {
   sum.start_s = from_s;
   sum.seconds = to_s - from_s;
   sum.slowest_per_s = 0;
-  double messages = 0;
   for (std::size_t part = 0; part < told_.size(); ++part) {
     engine::PartInterval own{names_[part], 0};
     double slowest = -1;
@@ -61,12 +61,14 @@ IntervalState IntervalSum::cell(double from_s, double to_s) {
       sum.test = each.test;
       sum.size_bytes = each.size_bytes;
     }
-    messages += own.messages;
     sum.slowest_per_s += std::max(slowest, 0.0);
     sum.parts.push_back(std::move(own));
     while (!told_[part].empty() && end_of(told_[part].front()) <= to_s) told_[part].pop_front();
   }
-  sum.messages = static_cast<std::uint64_t>(std::llround(messages));
+  // Of each interval a whole number, of all together none too many or too few.
+  messages_ += sum.unrounded_messages();
+  const auto all = static_cast<std::uint64_t>(std::llround(messages_));
+  sum.messages = all - std::exchange(told_messages_, all);
   const auto later = [&](const engine::Dip& dip) { return dip.start_s + dip.seconds > to_s; };
   const auto rest = std::stable_partition(dips_.begin(), dips_.end(), later);
   sum.dips.assign(std::make_move_iterator(rest), std::make_move_iterator(dips_.end()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <utility>
@@ -33,6 +34,8 @@ class IntervalSum {
   std::vector<double> end_s_;                            ///< by run: of its last one
   std::vector<engine::Dip> dips_;                        ///< in no interval yet
   double from_s_ = -1;                                   ///< of the next interval; negative: not all have begun
+  double messages_ = 0;                                  ///< of all intervals so far
+  std::uint64_t told_messages_ = 0;                      ///< what their whole numbers add up to
 };
 
 }  // namespace gdrperf::app

@@ -39,6 +39,21 @@ TEST(IntervalSum, IsByOneClock) {
   EXPECT_TRUE(sum.rest().empty());
 }
 
+TEST(IntervalSum, RatesAreOfAllThatItsPartsDid) {
+  IntervalSum sum({"a", "b"}, 1);
+  sum.add(0, interval(0, 4, 10));
+  const std::vector<IntervalState> all = sum.add(1, interval(0, 4, 11));
+  ASSERT_EQ(all.size(), 4u);
+  std::uint64_t messages = 0;
+  for (const IntervalState& each : all) {
+    EXPECT_DOUBLE_EQ(each.unrounded_messages(), 5.25);
+    EXPECT_NEAR(static_cast<double>(each.messages), 5.25, 1);
+    messages += each.messages;
+  }
+  EXPECT_EQ(messages, 21u);
+  EXPECT_DOUBLE_EQ(interval(0, 1, 7).unrounded_messages(), 7) << "one run alone has no parts";
+}
+
 TEST(IntervalSum, OneThatStoodStillIsSpreadOverItsTime) {
   IntervalSum sum({"a", "b"}, 1);
   IntervalState slow = interval(0, 3, 300);
