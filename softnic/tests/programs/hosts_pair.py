@@ -28,6 +28,19 @@ def cases(every):
     return every[::3] if SHORT else every
 
 
+def threads_of(pid):
+    """Name, state and system call (number, arguments) of each thread: where a process stands that does not end."""
+    found = []
+    for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
+        try:
+            name, stat, call = ((task / file).read_text(encoding="utf-8").strip()
+                                for file in ("comm", "stat", "syscall"))
+        except OSError:
+            continue  # it has ended, or this kernel does not tell
+        found.append(f"{name} {stat.rsplit(')', 1)[1].split()[0]} {call}")
+    return "; ".join(found)
+
+
 class Pair(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -75,6 +88,12 @@ class Pair(unittest.TestCase):
             client = self.start(1, client_words or [*words, SERVER], client_softnic or softnic)
             try:
                 told = client.communicate(timeout=LIMIT_S)
+            except subprocess.TimeoutExpired as error:
+                threads = f"client: {threads_of(client.pid)}\nserver: {threads_of(server.pid)}"
+                client.kill()
+                server.kill()
+                both = "".join(client.communicate() + server.communicate())
+                raise AssertionError(f"{error}\n{threads}\n{both}") from None
             finally:
                 client.kill()
             if client.returncode:
