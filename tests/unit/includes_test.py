@@ -17,10 +17,10 @@ TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
 CONSTANT = re.compile(r"^(?:inline |static |extern )*const(?:expr|init)?\b[^;{}()=]*?\b(k[A-Z]\w*)\s*[={[;]", re.M)
 TYPE = re.compile(r"^(?:class|struct|union|enum(?: class| struct)?) (?:alignas\(\w+\) )?([A-Z]\w+)\b[^;\n]*$", re.M)
 ALIAS = re.compile(r"^using ([A-Z]\w+) =", re.M)
-# In a source: what brings in a name of its own. An enumerator stands at the beginning of a line or of a list.
+# In a source: what brings in a name of its own.
 OWN = (r"\b(?:class|struct|enum|union|using|typename|concept|auto)(?: class)? (?:\w+::)*{0}\b|"
        r"\bconst(?:expr|init)?\b[^;{{}}()=]*\b{0}\s*[={{[;]|"
-       r"^\s*{0}\s*[=,]|[,{{]\s*{0}\s*[,}}]|"
+       r"\bconstexpr\b[^;{{}}()]*, {0} =|\benum\b[^{{}};]*\{{[^}}]*\b{0}\b|"
        # Suites, tests and functions of the same name.
        r"\bTEST(?:_[FP])?\([^)]*\b{0}\b|SUITE_P\([^)]*\b{0}\b|^[\w:<>,&* ]+[&* ]{0}\(")
 
@@ -70,6 +70,9 @@ class Includes(unittest.TestCase):
         self.assertEqual(unknown_in("Port find(int a);", {"Port"}, declared), [])
         self.assertEqual(unknown_in("struct Port {};\nPort find();", set(), declared), [])
         self.assertEqual(unknown_in(code_of('// kLimit\nsay("kLimit", \'"\', "Port");'), set(), declared), [])
+        self.assertEqual(unknown_in("f(a, kLimit, b);\ng({\n    kLimit, Port});", set(), declared), ["Port", "kLimit"])
+        self.assertEqual(unknown_in("enum class Way {\n  kFirst,\n  kLimit,\n};\nf(kLimit);", set(), declared), [])
+        self.assertEqual(unknown_in("constexpr int kLeast = 1, kLimit = 2;\nf(kLimit);", set(), declared), [])
         self.assertEqual(unknown_in("a::kLimit, b.kLimit", set(), declared), [])
 
 

@@ -144,7 +144,7 @@ class Parts(CliTest):
 
     def test_intervals_of_all_by_one_clock(self):
         folder = self.scratch()
-        # Of so slow ports 16 messages are through soon, also on a busy machine; the run's time is left for intervals.
+        # A queue of 16 messages is through soon at such ports, also on a busy machine: most of the time is measured.
         one, _ = self.measured("write_bw", *LOCAL, "--devices", "soft0,soft1", "-s", "64K", "-t", "16", "-D", "900ms",
                                "--interval", "200ms", "--interval-file", folder + "/i", env=RAILS)
         self.assertEqual(one["rails"], "soft0,soft1")
