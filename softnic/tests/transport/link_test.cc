@@ -107,6 +107,37 @@ TEST(SoftnicLink, CompletionsComeInOrderAndReadsSeeWritesBefore) {
   EXPECT_TRUE(pair.server.memory->holds(9, 0, 400'000));
 }
 
+TEST(SoftnicLink, APollShowsAllReadsThatAreDue) {
+  // Four of them at a time are outstanding, and each waits for one before it.
+  Pair pair(on("link0"), on("link1"));
+  for (int i = 0; i < 100; ++i) {  // so that the device's own thread leaves them to this one
+    ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8), 0);
+    ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  }
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(pair.client.post(IBV_WR_RDMA_READ, pair.server.address(), 0, 8), 0);
+  ::usleep(700);
+  ibv_wc completions[40];
+  EXPECT_EQ(ibv_poll_cq(pair.client.send_cq.get(), 40, completions), 40);
+}
+
+TEST(SoftnicLink, APollShowsWhatIsDueWhileTheDevicesThreadCopies) {
+  // 200 us one way. That thread copies for longer, as the program is armed for an event.
+  EndOptions large = on("mid0");
+  large.buffer_bytes = 64u << 20;
+  large.events = true;
+  Pair pair(large, large);
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_EQ(ibv_req_notify_cq(pair.client.send_cq.get(), 0), 0);
+    ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8, 1), 0);
+    ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 64u << 20, 2), 0);
+    ::usleep(1000);
+    ibv_wc completion;
+    ASSERT_EQ(ibv_poll_cq(pair.client.send_cq.get(), 1, &completion), 1);
+    EXPECT_EQ(completion.wr_id, 1u);
+    EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  }
+}
+
 TEST(SoftnicLink, AProgramThatSleepsIsWoken) {
   EndOptions sleeps = on("link0");
   sleeps.events = true;

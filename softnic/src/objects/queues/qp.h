@@ -139,6 +139,9 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   void submit_modelled(SendOp& op) noexcept REQUIRES(send_queue.lock);
   void complete_null(const ibv_send_wr& request) noexcept REQUIRES(send_queue.lock);
   Progress move_waiting() noexcept REQUIRES(send_queue.lock);
+  /// What is due shows in a poll, though the control thread has the lock, and perhaps no CPU: the poll waits for it. It
+  /// does not wait for a thread of the program, which may hold the lock from wr_start to wr_complete: false.
+  bool lock_for_poll() noexcept TRY_ACQUIRE(true, send_queue.lock);
   void flush_waiting() noexcept REQUIRES(send_queue.lock);
   void flush_receives() noexcept;
   void enter_error_state() noexcept REQUIRES(send_queue.lock);
@@ -196,6 +199,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   Outcome deliver_here(RecvCell& receive, Completion& completion, const StrangerRequest& request) noexcept;
   bool port_is_up() const noexcept { return device().port_up.load(); }
 
+  std::atomic<bool> ticked_{false};  ///< the control thread has the send queue's lock, or tries to get it
   std::atomic<Device*> port_ = &owner.device;  ///< that it is on, once it is in INIT
   std::unique_ptr<Transport> transport_;
   RcTransport* connected_ = nullptr;  ///< the transport, where it has the plain write; else not asked (SendQueue::Mode)

@@ -116,7 +116,7 @@ void Qp::submit_remote(SendOp& op) noexcept {
 
 Progress Qp::progress_remote() noexcept {
   stream_->poll();
-  if (!send_queue.lock.try_lock()) return Progress::kListed;
+  if (!lock_for_poll()) return Progress::kListed;
   if (tcp_flight_ != nullptr) tcp_flight_->move();
   if (flight_ != nullptr) flight_->poll();
   send_queue.lock.unlock();

@@ -11,6 +11,8 @@ constexpr std::uint8_t kWcOpcode[] = {
     IBV_WC_RDMA_READ,  IBV_WC_COMP_SWAP,  IBV_WC_FETCH_ADD, IBV_WC_LOCAL_INV,
     IBV_WC_BIND_MW,    IBV_WC_SEND,
 };
+/// Of a poll that waits for the control thread.
+constexpr int kTriesPerYield = 100;
 
 }  // namespace
 
@@ -157,20 +159,34 @@ void Qp::set_state(ibv_qp_state next) noexcept {
 
 Progress Qp::progress() noexcept {
   if (stream_ != nullptr) return progress_remote();
-  if (!send_queue.lock.try_lock()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
+  if (!lock_for_poll()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
   const Progress result = flight_ != nullptr ? flight_->poll() : move_waiting();
   send_queue.lock.unlock();
   return result;
 }
 
+bool Qp::lock_for_poll() noexcept {
+  for (int tries = 1; !send_queue.lock.try_lock(); ++tries) {
+    if (!ticked_.load(std::memory_order_acquire)) return send_queue.lock.try_lock();
+    cpu_relax();
+    if (tries % kTriesPerYield == 0) ::sched_yield();
+  }
+  return true;
+}
+
 Progress Qp::tick(Instant& next_due) noexcept {
-  if (!send_queue.lock.try_lock()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
+  ticked_.store(true, std::memory_order_release);
+  if (!send_queue.lock.try_lock()) {
+    ticked_.store(false, std::memory_order_release);
+    return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
+  }
   if (tcp_flight_ != nullptr) tcp_flight_->move();
   const bool here = tcp_flight_ == nullptr;
   const Progress result = flight_ != nullptr ? flight_->tick(sleeps(), next_due)
                           : here             ? move_waiting()
                           : send_queue.waiting() > 0 ? Progress::kStillWaits : Progress::kNothingWaits;
   send_queue.lock.unlock();
+  ticked_.store(false, std::memory_order_release);
   return result;
 }
 
