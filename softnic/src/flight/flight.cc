@@ -87,20 +87,24 @@ bool Flight::is_due(Instant moment) noexcept {
 void Flight::move() noexcept {
   send_ready();
   const Instant entered = time_ = instant();
-  std::uint32_t sent = sent_;
+  // What waited for others, like a READ, leaves when they are done. Where nobody looked for a while, that was long ago,
+  // and it may be due as well: by the time at which this began, so that it ends.
+  Instant latest = kNever;
+  std::uint32_t sent = 0;
   do {
     sent = sent_;
     while (qp_.state() == IBV_QPS_RTS && arrived_ != sent_ && !broken_) {
       Stamp& s = stamp(arrived_ + 1);
-      if (!is_due(s.arrival) || !arrive(s, queue_.slot(arrived_ + 1).op)) break;
+      if (s.arrival > latest || !is_due(s.arrival) || !arrive(s, queue_.slot(arrived_ + 1).op)) break;
       ++arrived_;
     }
     while (qp_.state() == IBV_QPS_RTS && queue_.done() != arrived_) {
       const std::uint32_t count = queue_.done() + 1;
-      if (!is_due(std::max(stamp(count).done, last_done_))) break;
+      const Instant done = std::max(stamp(count).done, last_done_);
+      if (done > latest || !is_due(done)) break;
       finish(count, entered);
     }
-    // READs that waited for these have left, where nobody looked for a while long ago: they may be due, too.
+    latest = entered;
   } while (sent != sent_);
   if (qp_.state() == IBV_QPS_RTS) copy_ahead();
   show_counts_but_of_a_stream();

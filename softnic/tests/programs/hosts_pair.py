@@ -112,7 +112,8 @@ class Pair(unittest.TestCase):
                                                       group=group)
             if not re.search(programs.BUSY, told + heard):
                 break
-        self.assertEqual((code, server_code), (0, 0), f"{words}\n{told}\n{heard}")
+        well = programs.went_well(code, told), programs.went_well(server_code, heard)
+        self.assertEqual(well, (True, True), f"{words}: exit status {code}, {server_code}\n{told}\n{heard}")
         self.assertRegex(told, shows)
 
     def await_rdma_port(self, host, port, process):

@@ -136,9 +136,9 @@ bool Qp::look(bool rung) noexcept {
   if (rung || watch_on_) {
     send_queue.lock.lock();
     busy = run_sends(kRun) > 0;
-    const bool remote = stream_ != nullptr;
+    const std::shared_ptr<TcpStream> remote = stream_;
     if (tcp_flight_ != nullptr) tcp_flight_->move();
-    if (!remote && send_queue.waiting() > 0) {
+    if (remote == nullptr && send_queue.waiting() > 0) {
       if (flight_ != nullptr) {
         flight_->poll();
       } else {
@@ -147,7 +147,7 @@ bool Qp::look(bool rung) noexcept {
     }
     watch_on_ = queues.stuck || send_queue.waiting() > 0;
     send_queue.lock.unlock();
-    if (remote && watch_on_) progress_remote();
+    if (remote != nullptr && watch_on_) progress_remote(*remote);
   }
   const auto posted = static_cast<std::uint16_t>(queues.record->load(mlx5::kReceiveRecord));
   if (queues.layout.receives > 0 && recv_queue_ != nullptr && state() != IBV_QPS_RESET &&

@@ -139,8 +139,8 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   void submit_modelled(SendOp& op) noexcept REQUIRES(send_queue.lock);
   void complete_null(const ibv_send_wr& request) noexcept REQUIRES(send_queue.lock);
   Progress move_waiting() noexcept REQUIRES(send_queue.lock);
-  /// What is due shows in a poll, though the control thread has the lock, and perhaps no CPU: the poll waits for it. It
-  /// does not wait for a thread of the program, which may hold the lock from wr_start to wr_complete: false.
+  /// With a link model, what is due shows in a poll though the control thread has the lock, and perhaps no CPU: the
+  /// poll waits for it. False: a thread of the program has the lock, perhaps this one, from wr_start to wr_complete.
   bool lock_for_poll() noexcept TRY_ACQUIRE(true, send_queue.lock);
   void flush_waiting() noexcept REQUIRES(send_queue.lock);
   void flush_receives() noexcept;
@@ -187,7 +187,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   void join_queues(const std::shared_ptr<TcpStream>& stream);
   void stop_stream();
   void submit_remote(SendOp& op) noexcept REQUIRES(send_queue.lock);
-  Progress progress_remote() noexcept;
+  Progress progress_remote(TcpStream& stream) noexcept;
   std::shared_ptr<TcpStream> stream();
 
   // --- peers of other users (qp_stranger.cc)
@@ -199,7 +199,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   Outcome deliver_here(RecvCell& receive, Completion& completion, const StrangerRequest& request) noexcept;
   bool port_is_up() const noexcept { return device().port_up.load(); }
 
-  std::atomic<bool> ticked_{false};  ///< the control thread has the send queue's lock, or tries to get it
+  std::atomic<bool> ticked_{false};  ///< the control thread has the send queue's lock, or is about to
   std::atomic<Device*> port_ = &owner.device;  ///< that it is on, once it is in INIT
   std::unique_ptr<Transport> transport_;
   RcTransport* connected_ = nullptr;  ///< the transport, where it has the plain write; else not asked (SendQueue::Mode)

@@ -114,8 +114,8 @@ void Qp::submit_remote(SendOp& op) noexcept {
   process.control().want_ticks();
 }
 
-Progress Qp::progress_remote() noexcept {
-  stream_->poll();
+Progress Qp::progress_remote(TcpStream& stream) noexcept {
+  stream.poll();
   if (!lock_for_poll()) return Progress::kListed;
   if (tcp_flight_ != nullptr) tcp_flight_->move();
   if (flight_ != nullptr) flight_->poll();

@@ -1,6 +1,7 @@
 #include "memory/copy.h"
 #include "objects/queues/qp.h"
 #include "shared/sync/notice.h"
+#include "shared/sync/thread.h"
 
 /// Requests and receives of a QP: executing, completing, waiting and flushing.
 namespace gdrperf::softnic {
@@ -11,8 +12,8 @@ constexpr std::uint8_t kWcOpcode[] = {
     IBV_WC_RDMA_READ,  IBV_WC_COMP_SWAP,  IBV_WC_FETCH_ADD, IBV_WC_LOCAL_INV,
     IBV_WC_BIND_MW,    IBV_WC_SEND,
 };
-/// Of a poll that waits for the control thread.
-constexpr int kTriesPerYield = 100;
+/// Of a poll that waits for the control thread, before it gives its CPU away.
+constexpr int kLooks = 100;
 
 }  // namespace
 
@@ -158,7 +159,7 @@ void Qp::set_state(ibv_qp_state next) noexcept {
 }
 
 Progress Qp::progress() noexcept {
-  if (stream_ != nullptr) return progress_remote();
+  if (stream_ != nullptr) return progress_remote(*stream_);
   if (!lock_for_poll()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
   const Progress result = flight_ != nullptr ? flight_->poll() : move_waiting();
   send_queue.lock.unlock();
@@ -166,10 +167,11 @@ Progress Qp::progress() noexcept {
 }
 
 bool Qp::lock_for_poll() noexcept {
-  for (int tries = 1; !send_queue.lock.try_lock(); ++tries) {
-    if (!ticked_.load(std::memory_order_acquire)) return send_queue.lock.try_lock();
-    cpu_relax();
-    if (tries % kTriesPerYield == 0) ::sched_yield();
+  while (!send_queue.lock.try_lock()) {
+    if (!owner.modelled() || !ticked_.load(std::memory_order_acquire)) return send_queue.lock.try_lock();
+    if (!owner.alive()) return false;
+    for (int i = 0; i < kLooks && ticked_.load(std::memory_order_relaxed); ++i) cpu_relax();
+    if (ticked_.load(std::memory_order_relaxed)) give_cpu_away();
   }
   return true;
 }
