@@ -73,9 +73,12 @@ class RemoteClient : public Client {
 
   /// gdrperf's server greets at once, perftest's waits for its client.
   static bool speaks_first(const proto::Channel& channel) {
-    constexpr int kGreetingMs = 500;
+    return is_readable(channel, 500ms);
+  }
+
+  static bool is_readable(const proto::Channel& channel, std::chrono::milliseconds wait) {
     pollfd entry{channel.fd(), POLLIN, 0};
-    return ::poll(&entry, 1, kGreetingMs) != 0;
+    return ::poll(&entry, 1, static_cast<int>(wait.count())) != 0;
   }
 
   report::RunRecord measure(const TestSpec& spec, std::string& environment, const engine::ClientTerms& terms) override {
@@ -100,8 +103,14 @@ class RemoteClient : public Client {
   /// Between runs a server gives up on clients that keep others waiting.
   bool still_there() {
     if (perftest_) return false;  // it serves once
+    // Its last signs of life may lie in front of the end of the connection.
+    constexpr int kMostReads = 100;
+    int reads = 0;
     try {
-      return !channel_->try_receive();
+      do {
+        if (channel_->try_receive()) return false;
+      } while (is_readable(*channel_, 0ms) && ++reads < kMostReads);
+      return true;
     } catch (const Error&) {
       return false;
     }

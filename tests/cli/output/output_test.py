@@ -225,16 +225,18 @@ class Documents(CliTest):
         self.assertIn("128 B: ", document["warnings"][0])
 
     @staticmethod
-    def is_connected(pid, port):
-        """Whether a connection of the process's network to this port is established, and its peer has not closed it."""
+    def unread(pid, port):
+        """Of the established connections of the process's network to this port, which their peers have not closed: the
+        bytes that have come and were not read, in hexadecimal."""
         established = "01"
         lines = pathlib.Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:]
-        return any(peer.endswith(f":{port:04X}") and state == established
-                   for _, _, peer, state, *_ in map(str.split, lines))
+        return [queues.split(":")[1] for _, _, peer, state, queues, *_ in map(str.split, lines)
+                if peer.endswith(f":{port:04X}") and state == established]
 
     @unittest.skipUnless(WRITE and os.access("/proc/self/syscall", os.R_OK), "this kernel tells no system calls")
     def test_a_server_gone_between_two_sizes_is_an_error_of_the_second(self):
-        """The client stands at a full pipe with the first size's row when its server dies."""
+        """The client stands at a full pipe with the first size's row when its server dies, which has told since that it
+        is there."""
         path = self.scratch() + "/r.json"
         here, its = os.pipe()
         with Server() as server, open(here, "rb") as rows:
@@ -252,11 +254,13 @@ class Documents(CliTest):
             while pathlib.Path(f"/proc/{client.pid}/syscall").read_text(encoding="ascii").split()[:2] != [WRITE, "0x1"]:
                 self.assertLess(time.monotonic(), deadline, "the client never came to write its first row")
                 time.sleep(0.01)
-            self.assertTrue(self.is_connected(client.pid, server.port))
+            while all(int(unread, 16) == 0 for unread in self.unread(client.pid, server.port)):
+                self.assertLess(time.monotonic(), deadline, "the server never said that it is there")
+                time.sleep(0.01)
             server.signal(signal.SIGKILL)
             server.process.wait()
             # On a busy machine the end of the connection arrives later than that of the process.
-            while self.is_connected(client.pid, server.port):
+            while self.unread(client.pid, server.port):
                 self.assertLess(time.monotonic(), deadline, "the connection outlived the server")
                 time.sleep(0.01)
             rows.read()
