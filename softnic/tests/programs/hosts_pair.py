@@ -112,7 +112,7 @@ class Pair(unittest.TestCase):
                                                       group=group)
             if not re.search(programs.BUSY, told + heard):
                 break
-        well = programs.went_well(code, told), programs.went_well(server_code, heard)
+        well = programs.went_well(words, code, told), programs.went_well(words, server_code, heard)
         self.assertEqual(well, (True, True), f"{words}: exit status {code}, {server_code}\n{told}\n{heard}")
         self.assertRegex(told, shows)
 

@@ -74,14 +74,16 @@ class Rping(unittest.TestCase):
 
     def went_well(self, done, server):
         said = done.stdout + done.stderr
-        self.assertTrue(programs.went_well(done.returncode, said), f"{done.returncode}: {said}{server.text()}")
+        self.assertTrue(programs.went_well(done.args, done.returncode, said),
+                        f"{done.returncode}: {said}{server.text()}")
 
     def ping(self, address, *more):
         with Server(self.port, "rping", "-s", "-a", address, "-p", self.port, "-C", "20", *more) as server:
             self.assertTrue(server.listens, server.text())
             done = run("rping", "-c", "-a", address, "-p", self.port, "-C", "20", "-v", *more)
             self.went_well(done, server)
-            self.assertTrue(programs.went_well(server.process.wait(LIMIT_S), server.text()), server.text())
+            status = server.process.wait(LIMIT_S)
+            self.assertTrue(programs.went_well(server.process.args, status, server.text()), server.text())
         self.assertEqual(done.stdout.count("ping data: rdma-ping-"), 20)
 
     def test_ping_over_the_loopback_address(self):
@@ -111,7 +113,7 @@ class Rping(unittest.TestCase):
             finally:
                 server.kill()
         self.assertTrue(listens, said)
-        self.assertTrue(programs.went_well(done.returncode, done.stderr), done.stdout + done.stderr + said)
+        self.assertTrue(programs.went_well(words, done.returncode, done.stderr), done.stdout + done.stderr + said)
         self.assertEqual(done.stdout.count("ping data: rdma-ping-"), 20)
 
     def test_a_port_that_nobody_has_is_refused(self):
