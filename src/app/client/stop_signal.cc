@@ -1,5 +1,6 @@
 #include "app/client/stop_signal.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,10 +16,20 @@ namespace {
 
 // A handler has no argument: the language leaves no other way.
 std::atomic<StopSignal*> g_on_signal = nullptr;
+/// Handlers that run now, and others who look at what `g_on_signal` points to: on any thread.
+std::atomic<int> g_users = 0;
+
+/// Calls `use` with the signal that a StopOnSignals is for, which lives until `use` returns. Safe in a handler.
+template <typename Use>
+void with_signal(const Use& use) {
+  g_users.fetch_add(1);
+  if (StopSignal* signal = g_on_signal.load()) use(*signal);
+  g_users.fetch_sub(1);
+}
 
 void handle(int number) {
   const int saved = errno;
-  if (StopSignal* signal = g_on_signal.load()) signal->trigger(number);
+  with_signal([number](StopSignal& signal) { signal.trigger(number); });
   errno = saved;
 }
 
@@ -58,6 +69,8 @@ StopOnSignals::StopOnSignals(StopSignal& signal) {
 StopOnSignals::~StopOnSignals() {
   set_handler(SIG_DFL, 0);
   g_on_signal.store(nullptr);
+  // A handler on another thread may have it in hand.
+  while (g_users.load() != 0) ::sched_yield();
 }
 
 std::chrono::nanoseconds StopSignal::since() const noexcept {
@@ -65,8 +78,11 @@ std::chrono::nanoseconds StopSignal::since() const noexcept {
 }
 
 std::optional<std::chrono::nanoseconds> signalled_for() noexcept {
-  const StopSignal* const signal = g_on_signal.load();
-  return signal != nullptr && signal->triggered() ? std::optional(signal->since()) : std::nullopt;
+  std::optional<std::chrono::nanoseconds> since;
+  with_signal([&since](const StopSignal& signal) {
+    if (signal.triggered()) since = signal.since();
+  });
+  return since;
 }
 
 void end_as_signalled(const StopSignal& stop) {

@@ -37,6 +37,7 @@ class StopSignal {
 
 /// While it lives, the first SIGINT or SIGTERM triggers `signal`; a second one
 /// ends the process as if nothing had been set up. One at a time per process.
+/// Once it is gone no handler, on any thread, uses `signal`.
 class StopOnSignals {
  public:
   explicit StopOnSignals(StopSignal& signal);

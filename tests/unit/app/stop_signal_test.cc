@@ -1,0 +1,48 @@
+#include "app/client/stop_signal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "gdrperf/base/unique_fd.h"
+
+namespace gdrperf::app {
+namespace {
+
+/// A handler that is late would write to whatever has the number of its descriptor by then.
+TEST(StopOnSignals, NoHandlerUsesWhatIsGone) {
+  std::atomic<bool> over = false;
+  std::thread other([&over] {
+    while (!over.load()) continue;
+  });
+  int late = 0;
+  for (int round = 0; round < 2000; ++round) {
+    {
+      StopSignal stop;
+      const StopOnSignals on_signals(stop);
+      ASSERT_EQ(::pthread_kill(other.native_handle(), SIGTERM), 0);
+      while (!stop.triggered()) continue;
+      EXPECT_EQ(stop.signal(), SIGTERM);
+    }
+    const UniqueFd next(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    ASSERT_TRUE(next);
+    for (int looks = 0; looks < 100; ++looks) {
+      std::uint64_t count = 0;
+      if (::read(next.get(), &count, sizeof count) > 0) ++late;
+    }
+  }
+  over.store(true);
+  other.join();
+  EXPECT_EQ(late, 0);
+}
+
+}  // namespace
+}  // namespace gdrperf::app
