@@ -1,5 +1,5 @@
-/* ThreadSanitizer starts this in place of llvm-symbolizer, which would not start with what the program has preloaded:
-   a library that wants the sanitizer. Linked statically, so that this does. */
+/* ThreadSanitizer starts this in place of llvm-symbolizer, which would not start with the library that the program has
+   preloaded: that needs the sanitizer. Linked statically, so that this one starts. */
 #include <stdlib.h>
 #include <unistd.h>
 

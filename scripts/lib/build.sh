@@ -24,11 +24,12 @@ use_files_in_memory() {
 
 # For builds without optimization: clang++ needs two thirds of the time of g++, and lld half that of ld. Whoever
 # names a compiler gets that one.
+# prefer_clang [-fsanitize=NAMES]: only a clang that has what they need.
 prefer_clang() {
-  local ccache=
+  local ccache= program=$'#include <string>\nint main() {}'
   if [ -n "${CC-}${CXX-}" ] || ! command -v clang >/dev/null; then return; fi
   # A clang that found the folder of a g++ without its headers is of no use.
-  if ! clang++ -std=c++20 -x c++ -fsyntax-only - <<<'#include <string>' 2>/dev/null; then return; fi
+  if ! clang++ -std=c++20 "$@" -x c++ -o "$build_log" - <<<"$program" 2>/dev/null; then return; fi
   # meson finds ccache by itself only where nobody names a compiler.
   if command -v ccache >/dev/null; then ccache="ccache "; fi
   export CC="${ccache}clang" CXX="${ccache}clang++"

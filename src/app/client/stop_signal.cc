@@ -16,7 +16,7 @@ namespace {
 
 // A handler has no argument: the language leaves no other way.
 std::atomic<StopSignal*> g_on_signal = nullptr;
-/// Handlers that run now, and others who look at what `g_on_signal` points to: on any thread.
+/// How many handlers, and others that look at what `g_on_signal` points to, are running now, on any thread.
 std::atomic<int> g_users = 0;
 
 /// Calls `use` with the signal that a StopOnSignals is for, which lives until `use` returns. Safe in a handler.
@@ -69,7 +69,7 @@ StopOnSignals::StopOnSignals(StopSignal& signal) {
 StopOnSignals::~StopOnSignals() {
   set_handler(SIG_DFL, 0);
   g_on_signal.store(nullptr);
-  // A handler on another thread may have it in hand.
+  // A handler on another thread may still be using it.
   while (g_users.load() != 0) ::sched_yield();
 }
 

@@ -5,9 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstdint>
+#include <stop_token>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -19,9 +18,12 @@ namespace {
 
 /// A handler that is late would write to whatever has the number of its descriptor by then.
 TEST(StopOnSignals, NoHandlerUsesWhatIsGone) {
-  std::atomic<bool> over = false;
-  std::thread other([&over] {
-    while (!over.load()) continue;
+  sigset_t term;
+  ::sigemptyset(&term);
+  ::sigaddset(&term, SIGTERM);
+  ASSERT_EQ(::pthread_sigmask(SIG_UNBLOCK, &term, nullptr), 0);
+  std::jthread other([](const std::stop_token& over) {
+    while (!over.stop_requested()) std::this_thread::yield();
   });
   int late = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -29,7 +31,7 @@ TEST(StopOnSignals, NoHandlerUsesWhatIsGone) {
       StopSignal stop;
       const StopOnSignals on_signals(stop);
       ASSERT_EQ(::pthread_kill(other.native_handle(), SIGTERM), 0);
-      while (!stop.triggered()) continue;
+      while (!stop.triggered()) std::this_thread::yield();
       EXPECT_EQ(stop.signal(), SIGTERM);
     }
     const UniqueFd next(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -39,8 +41,6 @@ TEST(StopOnSignals, NoHandlerUsesWhatIsGone) {
       if (::read(next.get(), &count, sizeof count) > 0) ++late;
     }
   }
-  over.store(true);
-  other.join();
   EXPECT_EQ(late, 0);
 }
 
