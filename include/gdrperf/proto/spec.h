@@ -125,7 +125,8 @@ struct TestSpec {
   int inline_bytes =
       -1;  ///< largest inline message; -1: by itself (latency: what the device can, up to 220; bandwidth: 0)
   int mtu_bytes = 0;         ///< path MTU; 0: the lesser active MTU of both ends
-  std::uint64_t footprint_bytes = 0;  ///< memory each QP walks through; 0: one slot per message in flight, up to 4 MiB
+  /// Memory each QP walks through; 0: one slot per message in flight (srq: per receive), up to 4 MiB.
+  std::uint64_t footprint_bytes = 0;
   int qp_timeout = 14;       ///< IB local ACK timeout exponent: 4.096 us * 2^n
   int retry_count = 7;       ///< of requests that no acknowledgement came for
   int rnr_retry = 7;         ///< of sends that found no receive; 7: without limit

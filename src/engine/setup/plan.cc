@@ -166,7 +166,11 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
   recv_requests_.resize(qp_count * depth);
   const auto sges = static_cast<std::size_t>(input.spec.sges);
   recv_pieces_.resize(recv_requests_.size() * sges);
-  recv_queues_.resize(qp_count);
+  // Receives that QPs share complete in any order. Each list of them is a ring of its own, posted again when all of it
+  // has completed: otherwise a message would go where another is still being written. A latency test has one in flight.
+  const auto batch = static_cast<std::size_t>(shape.batch);
+  const std::size_t ring = input.srqs.empty() || input.spec.latency() ? depth : batch;
+  recv_queues_.resize(recv_requests_.size() / ring);
   const std::vector<std::size_t> places = slot_order(input.spec);
   const std::uint64_t largest = largest_bytes(input.spec);
   for (std::size_t q = 0; q < qp_count; ++q) {
@@ -177,20 +181,23 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
                                   input.lkeys[q % input.lkeys.size()]));
       ibv_recv_wr& request = recv_requests_[q * depth + i];
       request = {};
-      request.wr_id = q;
+      request.wr_id = (q * depth + i) / ring;
       request.sg_list = pieces.data();
       request.num_sge = input.spec.sges;
-      const bool last = (i + 1) % static_cast<std::size_t>(shape.batch) == 0;
+      const bool last = (i + 1) % batch == 0;
       request.next = last ? nullptr : &request + 1;
     }
-    RecvQueue& queue = recv_queues_[q];
+  }
+  for (std::size_t r = 0; r < recv_queues_.size(); ++r) {
+    const std::size_t q = r * ring / depth;
+    RecvQueue& queue = recv_queues_[r];
     queue.qp = input.qps[q];
     if (!input.srqs.empty()) queue.srq = input.srqs[q % input.srqs.size()];
-    queue.begin = queue.cursor = recv_requests_.data() + q * depth;
-    queue.end = queue.begin + depth;
+    queue.begin = queue.cursor = recv_requests_.data() + r * ring;
+    queue.end = queue.begin + ring;
   }
   recv.queues = recv_queues_.data();
-  recv.queue_count = static_cast<std::uint32_t>(qp_count);
+  recv.queue_count = static_cast<std::uint32_t>(recv_queues_.size());
   recv.cq = input.recv_cq;
   recv.batch = static_cast<std::uint32_t>(shape.batch);
 }

@@ -73,6 +73,13 @@ void check_burst(const TestSpec& spec) {
       fmt::format("give a smaller {}, or a larger {}", flag<&TestSpec::burst>(), flag<&TestSpec::tx_depth>()));
 }
 
+/// Messages of a QP that are written at once, each to a place of its own. Of receives that QPs share, it may be any.
+int places_of(const TestSpec& spec) {
+  const Operation operation = spec.test.operation;
+  const bool shared = spec.srq && (operation == Operation::kSend || operation == Operation::kSendImm);
+  return shared ? std::max(spec.tx_depth, spec.rx_depth) : spec.tx_depth;
+}
+
 void put_in_defaults(TestSpec& spec, DataPath path) {
   put_in_rate_defaults(spec);
   if (path == DataPath::kStaging) {
@@ -98,7 +105,7 @@ void put_in_defaults(TestSpec& spec, DataPath path) {
   if (spec.cq_mod > spec.tx_depth) spec.cq_mod -= spec.post_list;
   if (spec.footprint_bytes == 0) {
     const std::uint64_t stride = stride_of(spec);
-    const auto depth = std::bit_ceil(static_cast<std::uint64_t>(spec.tx_depth));
+    const auto depth = std::bit_ceil(static_cast<std::uint64_t>(places_of(spec)));
     const std::uint64_t share =
         std::min(kFootprintBytes, kAllFootprintsBytes / static_cast<std::uint64_t>(std::max(spec.qps, 1)));
     // With a distance, each message in flight has a place of its own.

@@ -210,7 +210,8 @@ constexpr Setting kSettings[] = {
     {.member = "footprint_bytes", .access = to<&T::footprint_bytes>(), .type = kSize, .range = {1, 1ll << 40},
      .rule = "the memory that a QP walks through has {}", .flags = "--footprint", .placeholder = "SIZE",
      .group = kQueueGroup,
-     .help = "memory each QP walks through (default: one slot per message in flight, up to 4 MiB)",
+     .help = "memory each QP walks through (default: one slot per message in flight, or per receive with --srq, up to "
+             "4 MiB)",
      .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = "a latency test sends from one place",
      .recorded = kBytes},
     {.member = "stride_bytes", .access = to<&T::stride_bytes>(), .type = kSize, .range = {64, 1ll << 32},

@@ -50,6 +50,17 @@ TEST(Resolve, IsIdempotentAndSound) {
   }
 }
 
+TEST(Resolve, EachMessageInFlightHasAPlaceOfItsOwnByDefault) {
+  TestSpec spec;
+  spec.size_bytes = 64;
+  spec.test.operation = Operation::kSend;
+  EXPECT_EQ(resolve(spec).layout().slots, 128u);
+  spec.srq = true;
+  EXPECT_EQ(resolve(spec).layout().slots, 512u) << "a message may take any of the receives";
+  spec.size_bytes = 1u << 20;
+  EXPECT_EQ(resolve(spec).layout().slots, 4u) << "4 MiB at most";
+}
+
 TEST(Resolve, KeepsThePipeFullByDefault) {
   TestSpec spec;
   spec.size_bytes = 64;
