@@ -3,9 +3,11 @@
 #include <infiniband/ib.h>
 #include <net/if.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "fixture.h"
 
@@ -37,6 +39,27 @@ TEST(SoftnicVerbs, AddressHandlesAndHardwareAddresses) {
   attr.is_global = 0;
   EXPECT_EQ(ibv_create_ah(end.pd.get(), &attr), nullptr);
   EXPECT_EQ(errno, EINVAL);
+}
+
+// Connecting reads what a device's first context has published: a later one, opened meanwhile, leaves it alone. Whoever
+// writes to it all the same is seen by ThreadSanitizer.
+TEST(SoftnicVerbs, ContextsAreOpenedWhileOthersConnect) {
+  const EndOptions modelled{.device = "link0"};
+  std::atomic<bool> stop{false};
+  std::thread opener([&] {
+    while (!stop.load()) EXPECT_NE(open_device(modelled.device), nullptr);
+  });
+  Pair pair(modelled, modelled);
+  const Address peer = pair.server.address();
+  for (int i = 0; i < 1000 && !HasFailure(); ++i) {
+    EXPECT_EQ(pair.client.to(IBV_QPS_RESET), 0);
+    EXPECT_EQ(pair.client.to_init(), 0);
+    EXPECT_EQ(pair.client.connect(peer), 0);
+    EXPECT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), 0);
+    EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  }
+  stop = true;
+  opener.join();
 }
 
 TEST(SoftnicVerbs, LimitsAreThoseThatHold) {

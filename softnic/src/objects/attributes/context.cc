@@ -57,15 +57,18 @@ Context::Context(Device& opened, const ContextOps& functions)
   process.add(this);
 }
 
-/// Each context of a device writes the same.
+/// The first context of a device writes, before others can know of the port. When a later one is opened, they may be
+/// reading.
 void Context::publish_ports() {
   static Mutex one_at_a_time;
   const MutexLock guard(one_at_a_time);
   SegmentHeader& header = process.segment().header;
   for (unsigned number = 1; number <= device.port_count(); ++number) {
     const Device& port = *device.port_at(number);
+    char(&name)[sizeof header.port_names[0]] = header.port_names[port.index];
+    if (name[0] != '\0') continue;
     for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) header.gids[port.index][entry] = port.gid(entry);
-    std::strncpy(header.port_names[port.index], port.port_name.c_str(), sizeof header.port_names[0] - 1);
+    std::strncpy(name, port.port_name.c_str(), sizeof name - 1);
   }
 }
 
