@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -37,10 +38,18 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, std::size_t length, int acces
   return ibv_reg_mr(pd, address, length, access);
 }
 
-Memory::Memory(ibv_pd* pd, std::size_t bytes, int access) : size_(bytes) {
-  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+std::uint8_t* map_apart(std::size_t bytes, int flags, int fd) {
+  constexpr std::uintptr_t kStep = 2u << 20;
+  // Where programs with AddressSanitizer or ThreadSanitizer have memory, too. Elsewhere than asked for will do.
+  static std::atomic<std::uintptr_t> next{0x7ea000000000};
+  const std::uintptr_t at = next.fetch_add((bytes / kStep + 2) * kStep);
+  void* mapped = ::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
   EXPECT_NE(mapped, MAP_FAILED);
-  data_ = static_cast<std::uint8_t*>(mapped);
+  return static_cast<std::uint8_t*>(mapped);
+}
+
+Memory::Memory(ibv_pd* pd, std::size_t bytes, int access)
+    : data_(map_apart(bytes, MAP_PRIVATE | MAP_ANONYMOUS)), size_(bytes) {
   if (pd != nullptr) {
     mr_.reset(ibv_reg_mr(pd, data_, bytes, access));
     EXPECT_NE(mr_, nullptr) << std::strerror(errno);

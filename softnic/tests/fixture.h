@@ -57,6 +57,10 @@ Owned<ibv_context> open_device(const std::string& name);
 /// makes of those.
 ibv_mr* register_memory(ibv_pd* pd, void* address, std::size_t length, int access);
 
+/// A mapping that can be read and written, apart from where the kernel puts one that has no place yet: what a test
+/// unmaps of it stays a hole. Others are filled at once, by a sanitizer with memory of its own.
+std::uint8_t* map_apart(std::size_t bytes, int flags, int fd = -1);
+
 /// Page-aligned memory of its own mapping, and its registration.
 class Memory {
  public:

@@ -58,7 +58,7 @@ struct Area {
       EXPECT_EQ(::ftruncate(fd, kAreaBytes), 0);
     }
     const int flags = (shared ? MAP_SHARED : MAP_PRIVATE) | (file ? 0 : MAP_ANONYMOUS);
-    at = static_cast<std::uint8_t*>(::mmap(nullptr, kAreaBytes, PROT_READ | PROT_WRITE, flags, fd, 0));
+    at = map_apart(kAreaBytes, flags, fd);
     std::memset(at, kInArea, kAreaBytes);
     mr.reset(register_memory(pd, at + 100, kUsed, kAllAccess | (place == Place::kOnDemand ? IBV_ACCESS_ON_DEMAND : 0)));
     EXPECT_NE(mr, nullptr);

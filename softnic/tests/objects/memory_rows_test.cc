@@ -182,8 +182,7 @@ EndOptions small(std::string device) {
 /// The memory's owner: with an area of its own, which it treats as it likes.
 struct Owner {
   explicit Owner(End& end) {
-    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
-    at = static_cast<std::uint8_t*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, kFlags, -1, 0));
+    at = map_apart(kBytes, MAP_PRIVATE | MAP_ANONYMOUS);
     std::memset(at, kBefore, kBytes);
     mr.reset(register_memory(end.pd.get(), at, kBytes, kAllAccess));
   }

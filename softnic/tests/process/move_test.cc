@@ -112,7 +112,7 @@ TEST(SoftnicMove, MemoryUnmappedBeforeDeregistrationIsLeftAlone) {
   auto context = open_device("soft0");
   Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
   constexpr std::size_t kBytes = 1 << 20;
-  void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped = map_apart(kBytes, MAP_PRIVATE | MAP_ANONYMOUS);
   Owned<ibv_mr> mr(register_memory(pd.get(), mapped, kBytes, kAllAccess));
   ASSERT_NE(mr, nullptr);
   // Somebody else's memory at the same place by now.
