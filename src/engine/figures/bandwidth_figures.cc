@@ -104,8 +104,10 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
   measured.stop = run.stop;
   measured.bandwidth.emplace();
   const stats::Beginning beginning = beginning_of(all.gbytes, spec.stop.precision, stats::Better::kHigher);
-  // A run of N messages shows the figure of N messages.
-  const std::size_t cut = spec.stop.iterations ? 0 : beginning.warmup;
+  // A run of N messages shows the figure of N messages. At a rate, what is late is made up for: without the beginning
+  // the rest would be above what was asked for.
+  const bool paced = paced_rate_of(spec) > 0;
+  const std::size_t cut = spec.stop.iterations || paced ? 0 : beginning.warmup;
   const Samples steady = all.gbytes.from(cut);
   const stats::Summary summary = summary_of(steady);
   if (spec.stop.iterations || !summary.median_ci) {
@@ -133,7 +135,8 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
     measured.client_sent_gbytes = part(all.own, whole.gbytes - whole.back);
     measured.server_sent_gbytes = part(all.back, whole.back);
   }
-  if (spec.stop.iterations) measured.bandwidth->mean_gbytes = whole.gbytes;
+  const bool one_sender = spec.parts == 1 && all.own.values.empty() && whole.back == 0;
+  if (spec.stop.iterations || (paced && one_sender)) measured.bandwidth->mean_gbytes = whole.gbytes;
   measured.bandwidth->msg_rate_mpps =
       measured.bandwidth->median_gbytes * 1e3 / static_cast<double>(spec.size_bytes);
   if (beginning.levels.size() > 1) measured.levels = levels_of(beginning, all, run.ramp_s);

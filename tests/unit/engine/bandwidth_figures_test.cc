@@ -88,6 +88,21 @@ TEST(Condense, CutsTheWarmUpUnlessMessagesWereAskedFor) {
   EXPECT_NEAR(all.bandwidth->mean_gbytes, static_cast<double>(run.sent) * 1e-3 / 1.1, 1e-9);
 }
 
+// 0.5 GB/s are asked for: the sender has no CPU in the beginning, and makes up for it in the rest.
+TEST(Condense, AtARateWhatWasLateCountsWithWhatMadeUpForIt) {
+  std::vector<Shape> batches = {{0.2, 3}, {0.2, 3}};
+  for (unsigned i = 0; i < 40; ++i) batches.push_back({0.0125, i % 3 == 0 ? 18u : 17u});
+  TestSpec spec = megabytes();
+  spec.stop.duration = std::chrono::seconds(1);
+  BandwidthRun run = run_of(batches);
+  EXPECT_GT(bandwidth_figures(run, spec, nullptr).bandwidth->mean_gbytes, 1.35);
+  spec.rate_per_s = 500;
+  const report::Measurement measured = bandwidth_figures(run, spec, nullptr);
+  EXPECT_NEAR(measured.bandwidth->mean_gbytes, 0.5, 0.01);
+  EXPECT_EQ(measured.iterations, run.sent);
+  EXPECT_TRUE(measured.unstable);
+}
+
 TEST(Condense, SaysWhyARunDidNotSettleWhateverEndedIt) {
   std::vector<Shape> batches;
   for (unsigned i = 0; i < 100; ++i)
