@@ -23,10 +23,9 @@ class Receives {
   }
   PlanInput input(const ResolvedSpec& spec, const proto::Endpoint& remote) {
     memory_.resize(spec.layout().qp_bytes() * 2);
-    PlanInput input{.spec = spec, .qps = handles_, .remote = remote};
+    PlanInput input{.spec = spec, .qps = handles_, .lkeys = {1}, .remote = remote};
     input.recv_cq = &cq_;
     input.target_area = memory_.data();
-    input.lkeys = {1};
     if (spec.srq) input.srqs = {&srq_};
     return input;
   }
