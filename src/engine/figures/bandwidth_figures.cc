@@ -127,7 +127,8 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
   } else {
     fill_from_whole(measured, whole);
   }
-  if (!all.own.values.empty() || whole.back > 0) {
+  const bool both_ways = !all.own.values.empty() || whole.back > 0;
+  if (both_ways) {
     const auto part = [&](Samples samples, double otherwise) {
       samples.seconds = all.gbytes.seconds;
       return summary.median_ci ? known_of(samples.from(cut)).median : otherwise;
@@ -135,7 +136,7 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
     measured.client_sent_gbytes = part(all.own, whole.gbytes - whole.back);
     measured.server_sent_gbytes = part(all.back, whole.back);
   }
-  const bool one_sender = spec.parts == 1 && all.own.values.empty() && whole.back == 0;
+  const bool one_sender = spec.parts == 1 && !both_ways;
   if (spec.stop.iterations || (paced && one_sender)) measured.bandwidth->mean_gbytes = whole.gbytes;
   measured.bandwidth->msg_rate_mpps =
       measured.bandwidth->median_gbytes * 1e3 / static_cast<double>(spec.size_bytes);

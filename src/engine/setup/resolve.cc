@@ -75,9 +75,9 @@ void check_burst(const TestSpec& spec) {
 
 /// Messages of a QP that are written at once, each to a place of its own. Of receives that QPs share, it may be any.
 int places_of(const TestSpec& spec) {
-  const Operation operation = spec.test.operation;
-  const bool shared = spec.srq && (operation == Operation::kSend || operation == Operation::kSendImm);
-  return shared ? std::max(spec.tx_depth, spec.rx_depth) : spec.tx_depth;
+  const OpTraits& op = traits_of(spec.test.operation);
+  const bool any_place = spec.srq && op.consumes_receives && !op.has_remote_address;
+  return any_place ? std::max(spec.tx_depth, spec.rx_depth) : spec.tx_depth;
 }
 
 void put_in_defaults(TestSpec& spec, DataPath path) {

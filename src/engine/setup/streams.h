@@ -22,6 +22,7 @@ struct SendQueue {
   std::uint64_t posted = 0;       ///< lists posted so far
 };
 
+/// Receives of one QP; of receives that QPs share, one list.
 struct RecvQueue {
   ibv_qp* qp = nullptr;
   ibv_srq* srq = nullptr;         ///< where receives are posted, if not to the QP
