@@ -107,10 +107,12 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
   // A run of N messages shows the figure of N messages. At a rate, what is late is made up for: without the beginning
   // the rest would be above what was asked for.
   const bool paced = paced_rate_of(spec) > 0;
+  const bool both_ways = !all.own.values.empty() || whole.back > 0;
+  const bool whole_run = spec.stop.iterations || (paced && spec.parts == 1 && !both_ways);
   const std::size_t cut = spec.stop.iterations || paced ? 0 : beginning.warmup;
   const Samples steady = all.gbytes.from(cut);
   const stats::Summary summary = summary_of(steady);
-  if (spec.stop.iterations || !summary.median_ci) {
+  if (whole_run || !summary.median_ci) {
     measured.iterations = run.sent;
     measured.duration_s = whole.seconds;
   } else {
@@ -127,7 +129,6 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
   } else {
     fill_from_whole(measured, whole);
   }
-  const bool both_ways = !all.own.values.empty() || whole.back > 0;
   if (both_ways) {
     const auto part = [&](Samples samples, double otherwise) {
       samples.seconds = all.gbytes.seconds;
@@ -136,8 +137,7 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
     measured.client_sent_gbytes = part(all.own, whole.gbytes - whole.back);
     measured.server_sent_gbytes = part(all.back, whole.back);
   }
-  const bool one_sender = spec.parts == 1 && !both_ways;
-  if (spec.stop.iterations || (paced && one_sender)) measured.bandwidth->mean_gbytes = whole.gbytes;
+  if (whole_run) measured.bandwidth->mean_gbytes = whole.gbytes;
   measured.bandwidth->msg_rate_mpps =
       measured.bandwidth->median_gbytes * 1e3 / static_cast<double>(spec.size_bytes);
   if (beginning.levels.size() > 1) measured.levels = levels_of(beginning, all, run.ramp_s);
