@@ -145,9 +145,11 @@ struct Measurer {
 
 /// Rounds that decide about the suspects without a verdict: in each round one link of a suspect, of a group one for
 /// each of its NICs, with partners under no suspicion, those not met in `samples` or `retests` first; single pairs
-/// again and again. Some nodes take no part, so that they can be controls.
+/// again and again. At least two nodes under no suspicion take no part, so that they can be controls: a suspect that
+/// leaves fewer has no rounds, nor has one that is `gone` (by node, as Measurer::gone).
 std::vector<Round> retest_rounds(const Fabric& fabric, const Judgement& judgement, std::span<const Sample> samples,
-                                 std::span<const Sample> retests, const JudgeOptions& options);
+                                 std::span<const Sample> retests, const JudgeOptions& options,
+                                 const std::vector<bool>& gone = {});
 
 enum class Stage {
   kMore,  ///< whoever is too close to call stays a suspect
@@ -163,7 +165,7 @@ void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOp
 
 /// Retests until each suspect has its verdict: three stages, each of twice as many rounds for those that are too close
 /// to call. Links under no suspicion run beside each retest and tell what all of them share; a retest without such
-/// controls does not count. Where is_blind(), all are undecided; where Measurer::stopped(), those without a verdict
+/// controls is not made. Where is_blind(), all are undecided; where Measurer::stopped(), those without a verdict
 /// are.
 void settle(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options,
             const Measurer& measurer, std::vector<Sample>& retests, Judgement& judgement);

@@ -53,9 +53,8 @@ Round controls_of(const Round& round, const Fabric& fabric, const Judgement& jud
   }
   std::map<int, bool> clean;  // idle holders, and whether all of their NICs are
   for (std::size_t id = 0; id < fabric.nics.size(); ++id) {
-    const auto node = static_cast<std::size_t>(fabric.nics[id].node);
     const int holder = holder_of(fabric, one_node, id);
-    if (busy.contains(holder) || (node < gone.size() && gone[node])) continue;
+    if (busy.contains(holder) || is_gone(static_cast<int>(id), fabric, gone)) continue;
     const auto at = clean.try_emplace(holder, true).first;
     at->second = at->second && good[id];
   }
@@ -66,7 +65,9 @@ Round controls_of(const Round& round, const Fabric& fabric, const Judgement& jud
       if (is_clean || (all && !one_node)) idle.push_back(holder);
     }
     for (std::size_t i = idle.size(); i > 1; --i) std::swap(idle[i - 1], idle[random() % i]);
-    controls = paired(fabric, one_node, idle, good);
+    // Beside nodes with a suspect, chance may pair fewer.
+    Round found = paired(fabric, one_node, idle, good);
+    if (found.size() > controls.size()) controls = std::move(found);
     if (controls.size() >= kEnough) break;
   }
   return controls;

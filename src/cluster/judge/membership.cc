@@ -35,6 +35,11 @@ bool is_one_node(const Fabric& fabric) {
                      [&](const Nic& nic) { return nic.node == fabric.nics[0].node; });
 }
 
+bool is_gone(int nic, const Fabric& fabric, const std::vector<bool>& gone) {
+  const auto node = static_cast<std::size_t>(fabric.nics[static_cast<std::size_t>(nic)].node);
+  return node < gone.size() && gone[node];
+}
+
 std::vector<bool> good_nics(const Fabric& fabric, const Judgement& judgement) {
   std::vector<bool> good(fabric.nics.size());
   for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {

@@ -8,14 +8,16 @@
 
 namespace gdrperf::cluster {
 
-/// Whether NIC `id` is the suspect, or part of it.
 /// Pods, or leaves where they have none: what paths are between; -1 not known.
 int group_of(const Nic& nic);
 /// Whether a flow takes a path (Part::kPath).
 bool takes_path(const Suspect& path, const Fabric& fabric, const Sample& sample);
 
-/// Of a path: the NICs at its first side.
+/// Whether NIC `id` is the suspect, or part of it. Of a path: the NICs at its first side.
 bool belongs_to(const Suspect& suspect, const Fabric& fabric, std::uint32_t id);
+
+/// Whether the NIC's node is lost, by `gone` as Measurer::gone gives it.
+bool is_gone(int nic, const Fabric& fabric, const std::vector<bool>& gone);
 
 /// Whether all NICs are those of one node: they meet each other then.
 bool is_one_node(const Fabric& fabric);

@@ -7,6 +7,7 @@
 
 #include "cluster/judge/coarse.h"
 #include "cluster/judge/membership.h"
+#include "cluster/judge/robust.h"
 #include "gdrperf/cluster/controls.h"
 #include "gdrperf/cluster/judge.h"
 
@@ -24,28 +25,42 @@ constexpr int kMostMembers = 8;
 class Chooser {
  public:
   Chooser(const Fabric& fabric, const Judgement& judgement, std::span<const Sample> samples,
-          std::span<const Sample> retests, const JudgeOptions& options)
+          std::span<const Sample> retests, const JudgeOptions& options, const std::vector<bool>& gone)
       : fabric_(fabric),
         samples_(samples),
         retests_(retests),
         one_node_(is_one_node(fabric)),
         good_(good_nics(fabric, judgement)),
+        gone_(gone),
         random_(options.seed + retests.size()) {
     std::set<int> nodes;
-    for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) nodes.insert(node_of(static_cast<int>(id)));
+    for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {
+      const auto nic = static_cast<int>(id);
+      if (is_gone(nic, fabric, gone)) {
+        good_[id] = false;
+        continue;
+      }
+      const int node = node_of(nic);
+      nodes.insert(node);
+      if (good_[id]) good_nodes_.insert(node);
+    }
     for (const Suspect& suspect : judgement.suspects) {
       if (suspect.part == Part::kPair) pairs_.insert(std::minmax(suspect.nic, suspect.peer));
     }
-    // Two at least are left, for a control.
-    most_nodes_ = std::max<std::size_t>(2, nodes.size() < kSmallCluster ? nodes.size() - 2 : nodes.size() / 2);
+    most_nodes_ = nodes.size() < kSmallCluster ? nodes.size() : nodes.size() / 2;
   }
 
   // Links of one suspect that are measured at once.
   Round choose(const Suspect& suspect, std::set<int>& taken) {
-    if (suspect.part == Part::kPair) return {{suspect.nic, suspect.peer}};
+    if (suspect.part == Part::kPair) {
+      const bool there = !is_gone(suspect.nic, fabric_, gone_) && !is_gone(suspect.peer, fabric_, gone_);
+      if (!there || !leaves_controls({node_of(suspect.nic), node_of(suspect.peer)})) return {};
+      return {{suspect.nic, suspect.peer}};
+    }
     std::vector<int> members;
     for (std::uint32_t id = 0; id < fabric_.nics.size(); ++id) {
-      if (belongs_to(suspect, fabric_, id)) members.push_back(static_cast<int>(id));
+      const auto nic = static_cast<int>(id);
+      if (belongs_to(suspect, fabric_, id) && !is_gone(nic, fabric_, gone_)) members.push_back(nic);
     }
     shuffle(members);
     Round links;
@@ -55,7 +70,7 @@ class Chooser {
       if (partner < 0) continue;
       std::set<int> with = nodes;
       with.insert({node_of(member), node_of(partner)});
-      if (!links.empty() && with.size() > most_nodes_) continue;
+      if (!leaves_controls(with)) continue;
       nodes = std::move(with);
       links.push_back({member, partner});
       if (!taken.insert(partner).second) taken = {partner};
@@ -74,11 +89,18 @@ class Chooser {
         nodes.insert({node_of(link.a), node_of(link.b)});
       }
     }
-    return nodes.size() <= most_nodes_;
+    return leaves_controls(nodes);
   }
 
  private:
   int node_of(int nic) const { return one_node_ ? nic : fabric_.nics[static_cast<std::size_t>(nic)].node; }
+
+  // Whether two nodes are left to be controls while `nodes` are busy: without any, a retest does not count.
+  bool leaves_controls(const std::set<int>& nodes) const {
+    const auto left = std::count_if(good_nodes_.begin(), good_nodes_.end(),
+                                    [&](int node) { return !nodes.contains(node); });
+    return left >= 2 && nodes.size() <= most_nodes_;
+  }
 
   // Good, outside of what is suspected; of a node's NICs all with the same node. First one that has not met this
   // member, then one that has, then one taken already.
@@ -131,8 +153,10 @@ class Chooser {
   std::span<const Sample> retests_;
   bool one_node_;
   std::vector<bool> good_;
+  std::vector<bool> gone_;
   std::mt19937_64 random_;
-  std::size_t most_nodes_ = 2;
+  std::set<int> good_nodes_;    // have a NIC under no suspicion
+  std::size_t most_nodes_ = 0;  // busy in one round
   std::map<int, std::set<int>> met_;
   std::set<std::pair<int, int>> pairs_;  // what they do says nothing of their NICs
 };
@@ -150,20 +174,19 @@ class Bench {
   void retest(const Round& round, std::uint32_t number, std::vector<Sample>& retests) {
     std::vector<bool> gone = measurer_.gone();
     Round mended = round;
-    std::erase_if(mended, [&](const Link& link) { return is_gone(link.a, gone) || is_gone(link.b, gone); });
+    std::erase_if(mended, [&](const Link& link) {
+      return is_gone(link.a, fabric_, gone) || is_gone(link.b, fabric_, gone);
+    });
     if (mended.empty()) return;
     const Round controls = controls_of(mended, fabric_, judgement_, gone, random_);
+    // Nobody could say what the retests should have reached.
+    if (controls.empty()) return;
     one_way(mended, controls, 2 * number, retests);
     if (!measurer_.both_ways) return;
     one_way(turned(mended), turned(controls), 2 * number + 1, retests);
   }
 
  private:
-  bool is_gone(int nic, const std::vector<bool>& gone) const {
-    const auto node = static_cast<std::size_t>(fabric_.nics[static_cast<std::size_t>(nic)].node);
-    return node < gone.size() && gone[node];
-  }
-
   static Round turned(const Round& round) {
     Round back;
     for (const Link& link : round) back.push_back({link.b, link.a});
@@ -186,13 +209,32 @@ class Bench {
     if (!shift) return;
     const auto divided = static_cast<float>(std::exp(*shift));
     for (auto& sample : measured) sample.gbytes /= divided;
-    for (auto at = first; at != measured.end(); ++at) {
-      ++judgement_.controls;
-      const float left = unexpected(*at, fabric_, judgement_);
-      judgement_.bad_controls += std::size_t{left < judgement_.far_below};
-      judgement_.slow_controls += std::size_t{left < std::log(1 - slow_share_)};
+    std::vector<float> left;
+    for (auto at = first; at != measured.end(); ++at) left.push_back(unexpected(*at, fabric_, judgement_));
+    judgement_.controls += left.size();
+    if (left.size() == 1) {
+      count_alone(static_cast<float>(*shift) + left.front());
+    } else {
+      judgement_.bad_controls += count_below(left, 0, judgement_.far_below);
+      judgement_.slow_controls += count_below(left, 0, std::log(1 - slow_share_));
     }
     for (auto at = measured.begin(); at != first; ++at) retests.push_back({at->from, at->to, at->gbytes, moment});
+  }
+
+  static std::size_t count_below(const std::vector<float>& left, double usual, double limit) {
+    return static_cast<std::size_t>(
+        std::count_if(left.begin(), left.end(), [&](float one) { return one - usual < limit; }));
+  }
+
+  // A control alone in its round is what that round shares, and never below it: whether it met another flow is seen
+  // against what such controls mostly reach.
+  void count_alone(float left) {
+    alone_.push_back(left);
+    const double usual = robust_center(alone_).median;
+    judgement_.bad_controls -= std::exchange(bad_alone_, count_below(alone_, usual, judgement_.far_below));
+    judgement_.bad_controls += bad_alone_;
+    judgement_.slow_controls -= std::exchange(slow_alone_, count_below(alone_, usual, std::log(1 - slow_share_)));
+    judgement_.slow_controls += slow_alone_;
   }
 
   const Fabric& fabric_;
@@ -200,6 +242,9 @@ class Bench {
   double slow_share_;
   std::mt19937_64 random_;
   Judgement& judgement_;
+  std::vector<float> alone_;  // logarithms, against what the rail and both NICs let expect
+  std::size_t bad_alone_ = 0;
+  std::size_t slow_alone_ = 0;
 };
 
 // Of a stage. Who is left without retests enough is undecided in the end.
@@ -214,8 +259,9 @@ std::size_t most_rounds(const Fabric& fabric, int stage, const JudgeOptions& opt
 }  // namespace
 
 std::vector<Round> retest_rounds(const Fabric& fabric, const Judgement& judgement, std::span<const Sample> samples,
-                                 std::span<const Sample> retests, const JudgeOptions& options) {
-  Chooser chooser(fabric, judgement, samples, retests, options);
+                                 std::span<const Sample> retests, const JudgeOptions& options,
+                                 const std::vector<bool>& gone) {
+  Chooser chooser(fabric, judgement, samples, retests, options, gone);
   std::vector<Round> rounds;
   for (const Suspect& suspect : judgement.suspects) {
     if (suspect.verdict != Verdict::kSuspect) continue;
@@ -244,7 +290,7 @@ void settle(const Fabric& fabric, std::span<const Sample> samples, const JudgeOp
   JudgeOptions stage_options = options;
   std::size_t number = 0;
   for (int stage = 1; stage <= kStages; ++stage, stage_options.retests *= 2) {
-    std::vector<Round> rounds = retest_rounds(fabric, judgement, samples, retests, stage_options);
+    std::vector<Round> rounds = retest_rounds(fabric, judgement, samples, retests, stage_options, measurer.gone());
     rounds.resize(std::min(rounds.size(), most_rounds(fabric, stage, stage_options)));
     for (const Round& round : rounds) {
       if (measurer.stopped()) return leave_undecided();
