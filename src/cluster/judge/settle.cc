@@ -95,11 +95,10 @@ class Chooser {
  private:
   int node_of(int nic) const { return one_node_ ? nic : fabric_.nics[static_cast<std::size_t>(nic)].node; }
 
-  // Whether two nodes are left to be controls while `nodes` are busy: without any, a retest does not count.
+  // Whether two nodes are left to be controls while `nodes` are busy: without any, a retest is not made.
   bool leaves_controls(const std::set<int>& nodes) const {
-    const auto left = std::count_if(good_nodes_.begin(), good_nodes_.end(),
-                                    [&](int node) { return !nodes.contains(node); });
-    return left >= 2 && nodes.size() <= most_nodes_;
+    const auto good = std::count_if(nodes.begin(), nodes.end(), [&](int node) { return good_nodes_.contains(node); });
+    return good_nodes_.size() >= static_cast<std::size_t>(good) + 2 && nodes.size() <= most_nodes_;
   }
 
   // Good, outside of what is suspected; of a node's NICs all with the same node. First one that has not met this
@@ -226,8 +225,8 @@ class Bench {
         std::count_if(left.begin(), left.end(), [&](float one) { return one - usual < limit; }));
   }
 
-  // A control alone in its round is what that round shares, and never below it: whether it met another flow is seen
-  // against what such controls mostly reach.
+  // The only control of a round is all that tells what the round shares, so it is never below that. Whether it met
+  // another flow is seen against what such controls mostly reach.
   void count_alone(float left) {
     alone_.push_back(left);
     const double usual = robust_center(alone_).median;

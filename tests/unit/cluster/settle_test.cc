@@ -29,7 +29,7 @@ TEST_F(Settle, RetestsWithoutControlsDecideNothing) {
   // All but the suspect and one partner are lost by now.
   Measurer measurer = simulator.measurer();
   measurer.gone = [] { return std::vector<bool>{true, true, true, true, false, false, true, true}; };
-  // They would take the time of three stages.
+  // They would take time, and count for nothing.
   measurer.one_way = [](const Round&, std::vector<Sample>&) { ADD_FAILURE() << "measured for nothing"; };
   std::vector<Sample> retests;
   settle(simulator.fabric(), samples, {}, measurer, retests, judgement);
@@ -60,7 +60,7 @@ void check_controls(int nodes, int lost, int slow, bool should) {
   for (int nic = nodes - slow; nic < nodes; ++nic) EXPECT_EQ(links[static_cast<std::size_t>(nic)] > 0, should) << nic;
 }
 
-// What takes all nodes under no suspicion leaves no control, and does not count.
+// A round that takes all nodes under no suspicion leaves no control, and is not measured.
 TEST(RetestRounds, LeaveControls) {
   for (int nodes = 5; nodes <= 20; ++nodes) {
     for (int lost = 0; lost < nodes - 2; ++lost) {
@@ -118,7 +118,7 @@ Named named(World world) {
   return count;
 }
 
-// Retests in few nodes have one control. It is what the retest is compared with, and met other flows as often.
+// Among few nodes a retest has one control, which meets other flows as often as the retest does.
 TEST(LoneControls, SayHowOftenFlowsCollide) {
   for (const int nodes : {4, 5, 6}) {
     SCOPED_TRACE(nodes);
