@@ -14,12 +14,10 @@ WITHOUT_LEAKS = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 RANKS = 6
 
 # Of a sanitized program beside others each message takes long enough to be late on a faster link: suspects all over,
-# and
-# retests of minutes.
+# and retests of minutes.
 LINK = "rate=2MB/s,react=500ms" if support.sanitized() else "rate=20MB/s,react=200ms"
 
-# Each run ends with a second for what is in flight on the sanitized link: shorter ones only scatter more, and have
-# retests of minutes.
+# Shorter ones only scatter more where the program is sanitized.
 BRIEF = ("-D", "250ms" if support.sanitized() else "50ms")
 
 
