@@ -120,7 +120,7 @@ HistogramSummary Histogram::summary(double scale, double step) const noexcept {
   const double mean = static_cast<double>(sum_) / static_cast<double>(result.samples);
   result.mean = mean * scale;
   result.stdev = stdev_of(mean, result.samples) * scale;
-  if (const auto interval = median_interval(*this, 0.95, step)) {
+  if (const auto interval = median_interval(*this, step)) {
     result.p50_ci = Interval{interval->low * scale, interval->high * scale};
   }
   return result;
@@ -144,8 +144,8 @@ void Histogram::merge(const Histogram& other) noexcept {
   max_ = std::max(max_, other.max_);
 }
 
-std::optional<Interval> median_interval(const Histogram& histogram, double confidence, double step) {
-  const auto ranks = rank_interval(histogram.count(), confidence);
+std::optional<Interval> median_interval(const Histogram& histogram, double step) {
+  const auto ranks = rank_interval(histogram.count());
   if (!ranks) return std::nullopt;
   if (!(step > 0)) {
     return Interval{histogram.bounds_at_rank(ranks->first).low,

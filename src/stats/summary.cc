@@ -16,6 +16,7 @@ namespace gdrperf::stats {
 namespace {
 
 constexpr std::uint64_t kLargestExact = 10'000;
+constexpr double kConfidence = 0.95;
 
 double median_of_sorted(const std::vector<double>& sorted) {
   if (sorted.empty()) return kNan;
@@ -30,16 +31,16 @@ std::vector<double> sorted_copy(std::span<const double> values) {
   return sorted;
 }
 
-std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted, double confidence) {
-  const auto ranks = rank_interval(sorted.size(), confidence);
+std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted) {
+  const auto ranks = rank_interval(sorted.size());
   if (!ranks) return std::nullopt;
   return Interval{sorted[ranks->first], sorted[ranks->second]};
 }
 
-/// Largest 1-based l with P(l <= B <= n-l) >= confidence for B ~ Bin(n, 1/2);
+/// Largest 1-based l with P(l <= B <= n-l) >= kConfidence for B ~ Bin(n, 1/2);
 /// 0 when even l = 1 falls short. Adds up from the middle outwards, where the
 /// terms are largest.
-std::uint64_t exact_low_rank(std::uint64_t n, double confidence) {
+std::uint64_t exact_low_rank(std::uint64_t n) {
   const std::uint64_t half = n / 2;
   // P(B = half): the product of (2i-1)/2i for even n, one more factor for odd.
   double term = 1;
@@ -49,7 +50,7 @@ std::uint64_t exact_low_rank(std::uint64_t n, double confidence) {
   if (n % 2 == 1) term *= static_cast<double>(n) / static_cast<double>(2 * (half + 1));
   double inside = n % 2 == 0 ? term : 2 * term;
   std::uint64_t low = half;
-  while (inside < confidence && low > 0) {
+  while (inside < kConfidence && low > 0) {
     term *= static_cast<double>(low) / static_cast<double>(n - low + 1);  // C(n,l-1) / C(n,l)
     --low;
     inside += 2 * term;
@@ -77,21 +78,20 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n,
-                                                                     double confidence) {
+std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n) {
   std::uint64_t low = 0;  // 1-based
   if (n <= kLargestExact) {
-    low = exact_low_rank(n, confidence);
+    low = exact_low_rank(n);
   } else {
     const double count = static_cast<double>(n);
-    low = static_cast<std::uint64_t>(count / 2 - normal_quantile((1 + confidence) / 2) * std::sqrt(count) / 2);
+    low = static_cast<std::uint64_t>(count / 2 - normal_quantile((1 + kConfidence) / 2) * std::sqrt(count) / 2);
   }
   if (low == 0) return std::nullopt;
   return std::pair(low - 1, n - low);
 }
 
-std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
-  return interval_of_sorted(sorted_copy(values), confidence);
+std::optional<Interval> median_interval(std::span<const double> values) {
+  return interval_of_sorted(sorted_copy(values));
 }
 
 Summary summarize(std::span<const double> values) {
@@ -101,7 +101,7 @@ Summary summarize(std::span<const double> values) {
   result.mean = mean(values);
   result.min = sorted.empty() ? kNan : sorted.front();
   result.max = sorted.empty() ? kNan : sorted.back();
-  result.median_ci = interval_of_sorted(sorted, 0.95);
+  result.median_ci = interval_of_sorted(sorted);
   return result;
 }
 

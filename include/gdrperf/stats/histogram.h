@@ -119,6 +119,6 @@ class Histogram {
 /// bounds of the buckets at both ranks of rank_interval(), so the rounding to
 /// buckets never narrows it. nullopt when there are too few values.
 /// With a `step` (see percentile()) both ends lie within their stretches, and as far apart as grouping may be wrong.
-std::optional<Interval> median_interval(const Histogram& histogram, double confidence = 0.95, double step = 0);
+std::optional<Interval> median_interval(const Histogram& histogram, double step = 0);
 
 }  // namespace gdrperf::stats

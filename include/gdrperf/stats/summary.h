@@ -19,16 +19,14 @@ double median(std::span<const double> values);
 double mean(std::span<const double> values);
 
 /// 0-based indexes (low, high) into the ascending values such that the median
-/// of what they were drawn from lies in [value[low], value[high]] with at least
-/// `confidence` (in (0, 1)), whatever the distribution: the narrowest symmetric
-/// pair by the binomial distribution, exact up to n = 10,000, its normal
-/// approximation (rounded outwards) beyond. nullopt when n is too small for any
-/// pair (below 6 at 0.95).
-std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n,
-                                                                     double confidence = 0.95);
+/// of what they were drawn from lies in [value[low], value[high]] with a chance of
+/// 95 % or more, whatever the distribution: the narrowest symmetric pair by the
+/// binomial distribution, exact up to n = 10,000, its normal approximation (rounded
+/// outwards) beyond. nullopt below 6.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n);
 
 /// rank_interval() of `values` (any order), as values.
-std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
+std::optional<Interval> median_interval(std::span<const double> values);
 
 /// All of the above of one series; NaN where `values` is empty.
 struct Summary {

@@ -93,7 +93,7 @@ TEST(HistogramPlain, PercentilesAndTheMedianInterval) {
                     plain_percentile(values, per_thousand, step), near) << per_thousand << " of 1000 of " << about();
       }
       const auto ranks = rank_interval(values.size());
-      const auto interval = median_interval(*histogram, 0.95, step);
+      const auto interval = median_interval(*histogram, step);
       ASSERT_EQ(interval.has_value(), ranks.has_value());
       if (!ranks) continue;
       const std::uint64_t least = values[ranks->first];

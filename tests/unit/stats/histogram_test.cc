@@ -191,7 +191,7 @@ TEST(Histogram, PercentilesWithinAStepOfTheClock) {
     for (double truth = 400; truth < 426; truth += 3.7) {
       const auto histogram = read_in_steps(truth, spread + 1e-9, kStep, 20'000);
       EXPECT_NEAR(histogram->percentile(50, kStep), truth, kStep * 0.13) << truth << " " << spread;
-      const auto interval = median_interval(*histogram, 0.95, kStep);
+      const auto interval = median_interval(*histogram, kStep);
       ASSERT_TRUE(interval);
       EXPECT_LE(interval->low - 1, truth) << truth << " " << spread;  // a step is no whole number of ticks
       EXPECT_GE(interval->high + 1, truth) << truth << " " << spread;
