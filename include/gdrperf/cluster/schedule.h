@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "gdrperf/cluster/fabric.h"
@@ -24,9 +23,6 @@ struct ScheduleOptions {
 /// sizes allow. With an odd number one node rests in each round. One node: its NICs meet
 /// each other. Fewer than two NICs: no rounds.
 std::vector<Round> make_schedule(const Fabric& fabric, const ScheduleOptions& options);
-
-/// `links` in as few rounds as going through them in order gives.
-std::vector<Round> pack_rounds(std::span<const Link> links);
 
 /// Mends a round for the nodes of `gone`: their links are left out, and those
 /// whom that leaves alone are paired anew.

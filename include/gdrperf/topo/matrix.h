@@ -1,9 +1,7 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gdrperf/base/outside.h"
@@ -32,14 +30,5 @@ struct Matrix {
   Column numa_affinity;
   Column gpu_numa_id;
 };
-
-/// Relation between a GPU ("GPU0") and a NIC, given by name or by label;
-/// nothing when the matrix does not know one of them.
-std::optional<Relation> pair_relation(const Matrix& matrix, std::string_view gpu,
-                                      std::string_view nic);
-
-/// Every pair of the matrix, with the keys of a result document's
-/// `topology.pairs`: "GPU0/mlx5_0".
-std::map<std::string, Relation> pair_relations(const Matrix& matrix);
 
 }  // namespace gdrperf::topo

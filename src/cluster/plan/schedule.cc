@@ -4,7 +4,6 @@
 #include <map>
 #include <numeric>
 #include <random>
-#include <set>
 #include <utility>
 
 namespace gdrperf::cluster {
@@ -156,22 +155,6 @@ std::vector<Round> make_schedule(const Fabric& fabric, const ScheduleOptions& op
   }
   Matchings matchings(index, random);
   for (int r = 0; r < options.matchings; ++r) add(matchings.next());
-  return rounds;
-}
-
-std::vector<Round> pack_rounds(std::span<const Link> links) {
-  std::vector<Round> rounds;
-  std::vector<std::set<int>> busy;
-  for (const Link& link : links) {
-    std::size_t at = 0;
-    while (at < rounds.size() && (busy[at].contains(link.a) || busy[at].contains(link.b))) ++at;
-    if (at == rounds.size()) {
-      rounds.emplace_back();
-      busy.emplace_back();
-    }
-    rounds[at].push_back(link);
-    busy[at].insert({link.a, link.b});
-  }
   return rounds;
 }
 

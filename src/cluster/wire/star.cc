@@ -71,10 +71,8 @@ Star::Star(proto::Listener listener, StarSettings settings, const Card& own)
     : settings_(std::move(settings)),
       members_(static_cast<std::size_t>(settings_.ranks)),
       gate_(std::move(listener), settings_.token) {
-  const auto start = steady_clock::now();
   start_own(own);
   gather();
-  gathered_s_ = std::chrono::duration<double>(steady_clock::now() - start).count();
   for (int rank = 0; rank < settings_.ranks; ++rank) {
     if (!there(rank))
       lose(rank, stopped() ? "had not come when a signal ended the wait"

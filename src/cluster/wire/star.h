@@ -67,8 +67,6 @@ class Star {
   bool there(int rank) const { return members_[static_cast<std::size_t>(rank)].here; }
   /// Whether a signal came.
   bool stopped() const { return settings_.stop != nullptr && settings_.stop->load(); }
-  /// Duration of the start.
-  double gathered_s() const { return gathered_s_; }
   /// The rank through which rank 0 reaches `rank`: itself without a tree.
   int top_of(int rank) const;
   /// So many servers for each device of each rank, at least one: for runs that come into it at once.
@@ -119,7 +117,6 @@ class Star {
   std::set<int> orphans_;                   ///< here, but what they hung on is lost
   std::size_t losses_ = 0;
   std::chrono::steady_clock::time_point next_look_;  ///< at all, for silence
-  double gathered_s_ = 0;
   Gate gate_;
 };
 

@@ -1,7 +1,6 @@
 #include "doctor/survey/gpu_probe.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "doctor/text.h"
 
@@ -60,13 +59,6 @@ std::optional<bool> GpuProbe::registers(std::string_view nic, std::string_view g
     if (each.nic == nic && each.gpu == gpu) answer = answer.value_or(false) || each.error == 0;
   }
   return answer;
-}
-
-std::optional<bool> GpuProbe::nic_takes_dma_buf(std::string_view nic) const {
-  for (const Try& each : tries) {
-    if (each.nic == nic && each.gpu.empty() && each.way == "dmabuf") return each.error == EBADF;
-  }
-  return std::nullopt;
 }
 
 }  // namespace gdrperf::doctor

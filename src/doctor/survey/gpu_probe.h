@@ -33,8 +33,6 @@ struct GpuProbe {
   /// Whether one of these registrations worked; nothing when none was tried.
   std::optional<bool> registers(std::string_view way) const;
   std::optional<bool> registers(std::string_view nic, std::string_view gpu) const;
-  /// Answer of the NIC's driver about dma-buf; nothing when it was not asked.
-  std::optional<bool> nic_takes_dma_buf(std::string_view nic) const;
 };
 
 /// The lines

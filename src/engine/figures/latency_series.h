@@ -28,9 +28,8 @@ class LatencySeries {
   /// Takes the values of one batch that lasted `seconds`.
   void add(const stats::Histogram& batch, double seconds);
 
-  /// Batches' medians in time order, in ticks; every keep_every()-th.
+  /// Batches' medians in time order, in ticks; of a long run every so many-th.
   std::span<const double> medians() const { return medians_; }
-  std::size_t keep_every() const { return keep_every_; }
   std::size_t size() const { return medians_.size(); }
   Samples samples() const { return {medians_, {}}; }
   double longest_batch_s() const { return longest_s_; }

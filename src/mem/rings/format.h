@@ -96,24 +96,23 @@ GDRPERF_BOTH std::uint32_t control_flags(const Message& message) {
   return (message.signalled ? 0x08u : 0u) | (message.fenced ? 0x80u : 0u);
 }
 
-/// Puts segments that all requests begin with into `words`, which are zero; where the next one goes.
-GDRPERF_BOTH std::uint32_t begin_request(std::uint32_t* words, const Message& message, std::uint64_t index,
-                                         std::uint32_t qpn, std::uint32_t segments) {
+/// Puts segments that all requests begin with into `words`, which are zero.
+GDRPERF_BOTH void begin_request(std::uint32_t* words, const Message& message, std::uint64_t index, std::uint32_t qpn,
+                                std::uint32_t segments) {
   const Control control = control_of(message.opcode, index, qpn, segments);
   words[0] = control.words[0];
   words[1] = control.words[1];
   words[2] = big32(control_flags(message));
   words[3] = big32(message.immediate);
-  if (!has_remote(message.opcode)) return 4;
+  if (!has_remote(message.opcode)) return;
   words[4] = high_big32(message.remote);
   words[5] = low_big32(message.remote);
   words[6] = big32(message.rkey);
-  if (!is_atomic(message.opcode)) return 8;
+  if (!is_atomic(message.opcode)) return;
   words[8] = high_big32(message.operand);
   words[9] = low_big32(message.operand);
   words[10] = high_big32(message.compare);
   words[11] = low_big32(message.compare);
-  return 12;
 }
 
 /// A piece of memory, of a request or a receive: four words.
@@ -137,23 +136,6 @@ GDRPERF_BOTH std::uint32_t encode(std::uint32_t* words, const Message& message, 
     put_piece(words + 8, message.bytes, message.lkey, message.local);
   } else {
     put_piece(words + 4, message.bytes, message.lkey, message.local);
-  }
-  return segments;
-}
-
-/// Bytes that fit into a request's block.
-GDRPERF_BOTH std::uint32_t inline_capacity(Opcode opcode) { return has_remote(opcode) ? 28 : 44; }
-
-/// encode() of a write or send that carries `data`, no more than inline_capacity() bytes, itself.
-GDRPERF_BOTH std::uint32_t encode_inline(std::uint32_t* words, const Message& message, std::uint64_t index,
-                                         std::uint32_t qpn, const std::uint8_t* data) {
-  constexpr std::uint32_t kInline = 0x80000000u;
-  const std::uint32_t in_front = has_remote(message.opcode) ? 2 : 1;
-  const std::uint32_t segments = in_front + (4 + message.bytes + 15) / 16;
-  const std::uint32_t at = begin_request(words, message, index, qpn, segments);
-  words[at] = big32(message.bytes | kInline);
-  for (std::uint32_t i = 0; i < message.bytes; ++i) {
-    words[at + 1 + i / 4] |= static_cast<std::uint32_t>(data[i]) << (8 * (i % 4));
   }
   return segments;
 }

@@ -112,11 +112,5 @@ TEST(Schedule, PartnersOfLostNodesArePairedAnew) {
   EXPECT_EQ(without_nodes(round, fabric, gone).size(), 4u) << "NICs of node 1 rest";
 }
 
-TEST(Schedule, RoundsArePackedWithoutConflict) {
-  const std::vector<Link> links = {{0, 1}, {0, 2}, {3, 4}, {0, 1}};
-  const auto rounds = pack_rounds(links);
-  EXPECT_EQ(rounds, (std::vector<Round>{{{0, 1}, {3, 4}}, {{0, 2}}, {{0, 1}}}));
-}
-
 }  // namespace
 }  // namespace gdrperf::cluster

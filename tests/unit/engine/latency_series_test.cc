@@ -29,7 +29,6 @@ TEST(LatencySeries, NothingIsLostAndMemoryStaysConstant) {
   constexpr int kBatches = 10'000;
   for (int i = 0; i < kBatches; ++i) series.add(batch(i < 2000 ? 3000 - static_cast<std::uint64_t>(i) : 1000, 3), 0.01);
   EXPECT_LT(series.medians().size(), LatencySeries::kMaxMedians);
-  EXPECT_EQ(series.keep_every(), 8u);
   EXPECT_EQ(series.steady(false, 0.02).histogram->count(), 3u * kBatches);
   const LatencySeries::Steady steady = series.steady(true, 0.02);
   // Whole stretches of at most a sixteenth of the run.

@@ -108,25 +108,6 @@ TEST(RingFormat, CompareAndSwap) {
 
 TEST(RingFormat, Nop) { EXPECT_EQ(encoded(message_of(Opcode::kNop)), "00234500 abcdef01 00000000 00000000"); }
 
-TEST(RingFormat, InlineDataLiesBehindItsLength) {
-  Message message = message_of(Opcode::kWrite);
-  message.bytes = 5;
-  const std::array<std::uint8_t, 5> data = {0x61, 0x62, 0x63, 0x64, 0x65};
-  std::array<std::uint32_t, kBlockWords> words{};
-  EXPECT_EQ(encode_inline(words.data(), message, 1, 2, data.data()), 3u);
-  EXPECT_EQ(hex_of(words, 48),
-            "00000108 00000203 00000000 00000000 "
-            "11223344 55667788 a1b2c3d4 00000000 "
-            "80000005 61626364 65000000 00000000");
-  EXPECT_EQ(inline_capacity(Opcode::kWrite), 28u);
-  message.bytes = 28;
-  std::array<std::uint8_t, 28> most{};
-  most.back() = 0xff;
-  words = {};
-  EXPECT_EQ(encode_inline(words.data(), message, 1, 2, most.data()), 4u);
-  EXPECT_EQ(words.back() >> 24, 0xffu);
-}
-
 TEST(RingFormat, DoorbellIsTheLastRequestsControl) {
   const std::uint64_t bell = doorbell_of(0x10000, 0xabcdef, message_of(Opcode::kWrite));
   std::array<std::uint32_t, kBlockWords> words{};

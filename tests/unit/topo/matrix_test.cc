@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include "../../temporary_folder.h"
 #include "gdrperf/base/error.h"
@@ -39,17 +41,19 @@ TEST(Relation, FromTokens) {
   }
 }
 
-TEST(Matrix, PairsByNameAndByLabel) {
-  const Matrix matrix = parse_nvidia_smi(kCapture, "capture");
-  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_3"), Relation::kPix);
-  EXPECT_EQ(pair_relation(matrix, "GPU1", "NIC1"), Relation::kPhb);
-  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_7"), Relation::kSys);
-  EXPECT_FALSE(pair_relation(matrix, "GPU2", "mlx5_3"));
-  EXPECT_FALSE(pair_relation(matrix, "GPU0", "mlx5_0"));
-  EXPECT_THAT(
-      pair_relations(matrix),
-      ElementsAre(Pair("GPU0/mlx5_3", Relation::kPix), Pair("GPU0/mlx5_7", Relation::kSys),
-                  Pair("GPU1/mlx5_3", Relation::kNode), Pair("GPU1/mlx5_7", Relation::kPhb)));
+std::map<std::string, Relation> relations_of(const Matrix& matrix) {
+  Topology topology;
+  topology.matrix = matrix;
+  std::map<std::string, Relation> relations;
+  for (const topo::Pair& pair : pairs_of(topology))
+    relations.emplace(pair.gpu + "/" + pair.nic.raw(), pair.relation.value());
+  return relations;
+}
+
+TEST(Matrix, PairsHaveTheNamesOfTheLegend) {
+  EXPECT_THAT(relations_of(parse_nvidia_smi(kCapture, "capture")),
+              ElementsAre(Pair("GPU0/mlx5_3", Relation::kPix), Pair("GPU0/mlx5_7", Relation::kSys),
+                          Pair("GPU1/mlx5_3", Relation::kNode), Pair("GPU1/mlx5_7", Relation::kPhb)));
 }
 
 std::vector<std::string> gpus_for(const Topology& topology, const std::vector<std::string>& nics) {
@@ -98,7 +102,7 @@ TEST(NvidiaSmiText, HeadingsThatRanTogetherAreRead) {
   std::string text = kCapture;
   text.replace(text.find("NIC0\tNIC1\tCPU Affinity"), 22, "NIC0NIC1CPU Affinity");
   const Matrix matrix = parse_nvidia_smi(text, "capture");
-  EXPECT_EQ(pair_relation(matrix, "GPU1", "mlx5_7"), Relation::kPhb);
+  EXPECT_EQ(relations_of(matrix).at("GPU1/mlx5_7"), Relation::kPhb);
   EXPECT_THAT(*matrix.cpu_affinity, ElementsAre("0-7", "8-15"));
 }
 
@@ -113,8 +117,8 @@ TEST(NvidiaSmiText, ThirtySixNicsWhoseHeadingsRanTogetherAreRead) {
   const Matrix matrix =
       parse_nvidia_smi(text + "CPU Affinity\n" + row + "\t0-7\n\nNIC Legend:\n\n" + legend, "capture");
   ASSERT_EQ(matrix.nics.size(), 36u);
-  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_34"), Relation::kSys);
-  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_35"), Relation::kPix);
+  EXPECT_EQ(relations_of(matrix).at("GPU0/mlx5_34"), Relation::kSys);
+  EXPECT_EQ(relations_of(matrix).at("GPU0/mlx5_35"), Relation::kPix);
   EXPECT_THAT(*matrix.cpu_affinity, ElementsAre("0-7"));
 }
 
@@ -122,8 +126,8 @@ TEST(NvidiaSmiText, TwoNicsOnOneLineOfTheLegendAreRead) {
   std::string text = kCapture;
   text.replace(text.find("mlx5_3\n"), 7, "mlx5_3 ");
   const Matrix matrix = parse_nvidia_smi(text, "capture");
-  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_3"), Relation::kPix);
-  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_7"), Relation::kSys);
+  EXPECT_EQ(relations_of(matrix).at("GPU0/mlx5_3"), Relation::kPix);
+  EXPECT_EQ(relations_of(matrix).at("GPU0/mlx5_7"), Relation::kSys);
 }
 
 TEST(NvidiaSmiText, ACutPasteIsCalledThat) {
@@ -219,7 +223,7 @@ TEST_F(NvidiaSmi, ItsOutputIsRead) {
   const Topology topology = load_topology();
   EXPECT_EQ(topology.source, "nvidia-smi");
   ASSERT_TRUE(topology.matrix);
-  EXPECT_EQ(pair_relation(*topology.matrix, "GPU0", "mlx5_0"), Relation::kPxb);
+  EXPECT_EQ(relations_of(*topology.matrix).at("GPU0/mlx5_0"), Relation::kPxb);
 }
 
 TEST_F(NvidiaSmi, ItsFailureIsTold) {
