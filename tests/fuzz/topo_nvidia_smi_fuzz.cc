@@ -50,9 +50,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_column(matrix.cpu_affinity, matrix.gpus.size());
     check_column(matrix.numa_affinity, matrix.gpus.size());
     check_column(matrix.gpu_numa_id, matrix.gpus.size());
-    std::set<std::string> names;
-    for (const gdrperf::topo::Nic& nic : matrix.nics) names.insert(nic.name.raw());
-    require(names.size() == matrix.nics.size());
+    // As many pairs as cells: each has a relation, and no two GPUs or NICs share a name.
+    std::set<std::string> pairs;
+    for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
+      for (std::size_t n = 0; n < matrix.nics.size(); ++n) {
+        require(gdrperf::topo::relation_from_token(matrix.gpu_nic[g][n]).has_value());
+        pairs.insert(matrix.gpus[g] + "/" + matrix.nics[n].name.raw());
+      }
+    }
+    require(pairs.size() == matrix.gpus.size() * matrix.nics.size());
   } catch (const gdrperf::Error& error) {
     const std::string message = error.what();
     require(error.code() == gdrperf::ExitCode::kUsage && message.size() < 400);

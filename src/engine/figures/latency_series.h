@@ -28,7 +28,7 @@ class LatencySeries {
   /// Takes the values of one batch that lasted `seconds`.
   void add(const stats::Histogram& batch, double seconds);
 
-  /// Batches' medians in time order, in ticks; of a long run every so many-th.
+  /// Batches' medians in time order, in ticks; of a long run every second, fourth or so on.
   std::span<const double> medians() const { return medians_; }
   std::size_t size() const { return medians_.size(); }
   Samples samples() const { return {medians_, {}}; }

@@ -96,7 +96,7 @@ GDRPERF_BOTH std::uint32_t control_flags(const Message& message) {
   return (message.signalled ? 0x08u : 0u) | (message.fenced ? 0x80u : 0u);
 }
 
-/// Puts segments that all requests begin with into `words`, which are zero.
+/// Puts the segments that all requests begin with into `words`, which are zero.
 GDRPERF_BOTH void begin_request(std::uint32_t* words, const Message& message, std::uint64_t index, std::uint32_t qpn,
                                 std::uint32_t segments) {
   const Control control = control_of(message.opcode, index, qpn, segments);

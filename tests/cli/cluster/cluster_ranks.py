@@ -17,7 +17,7 @@ RANKS = 6
 # and retests of minutes.
 LINK = "rate=2MB/s,react=500ms" if support.sanitized() else "rate=20MB/s,react=200ms"
 
-# Shorter ones only scatter more where the program is sanitized.
+# Shorter runs only scatter more where the program is sanitized.
 BRIEF = ("-D", "250ms" if support.sanitized() else "50ms")
 
 

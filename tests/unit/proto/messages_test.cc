@@ -124,6 +124,7 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(round_trip(Start{1234.5678e9}).begin_ns, 1234.5678e9);
   EXPECT_EQ(round_trip(Ping{~0ull}).token, ~0ull);
   EXPECT_EQ(round_trip(Pong{1, 1234.5678e9}).server_ns, 1234.5678e9);
+  EXPECT_EQ(round_trip(Pong{1, 1e18}).server_ns, 1e18);  // the largest that is taken
   EXPECT_EQ(round_trip(Stop{{0, ~0ull}}).messages.at(1), ~0ull);
   EXPECT_EQ(round_trip(Done{}).cpu_s, std::nullopt) << "older peers";
   const Done done = round_trip(Done{9, 7, {{1.5, 10}, {2.5, 1ull << 60}}, {"slow"}, 0, 0.25});
